@@ -1,0 +1,20 @@
+#!/bin/sh
+# Find or install what the tests need from the system: a PostgreSQL server. Never fails: a test that misses
+# something says so (it is skipped, or fails where CI=true).
+set -u
+have_postgres() {
+    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+}
+missing=""
+have_postgres || missing="$missing postgresql"
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing:$missing"
+    apt-get update -qq >/dev/null 2>&1
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 ||
+        echo "could not install:$missing"
+else
+    echo "not found:$missing (tests that need it will say so)"
+fi
+exit 0

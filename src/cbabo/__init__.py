@@ -1,0 +1,43 @@
+"""Constraint-bound agnostic Bayesian optimisation: one run of a simulator, an answer for every limit.
+
+Names are resolved when they are first used, so that importing the package, and the commands that only read, stay quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cbabo.constraints import Constraint as Constraint
+    from cbabo.problem import Objective as Objective
+    from cbabo.problem import Problem as Problem
+    from cbabo.settings import Settings as Settings
+    from cbabo.space import Discrete as Discrete
+    from cbabo.space import Integer as Integer
+    from cbabo.space import Real as Real
+    from cbabo.study import Study as Study
+
+_HOMES = {
+    "Constraint": "cbabo.constraints",
+    "Discrete": "cbabo.space",
+    "Integer": "cbabo.space",
+    "Objective": "cbabo.problem",
+    "Problem": "cbabo.problem",
+    "Real": "cbabo.space",
+    "Settings": "cbabo.settings",
+    "Study": "cbabo.study",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name == "problems":
+        return importlib.import_module("cbabo.problems")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cbabo' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "problems"]

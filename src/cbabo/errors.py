@@ -1,0 +1,64 @@
+"""Every exception this package raises on purpose.
+
+A message is one sentence: what was expected, what came, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import reprlib
+
+
+class CbaboError(Exception):
+    """The common ancestor: catch this to catch everything that the package raises on purpose."""
+
+
+class InputError(CbaboError, ValueError):
+    """Something the user stated (a problem, a file, a threshold, a point) is not acceptable."""
+
+
+class StorageError(CbaboError):
+    """The database cannot be used: missing, damaged, or of another version."""
+
+
+class StudyError(CbaboError):
+    """A study refuses an operation: a wrong trial, a finished trial, a contradiction with what is stored."""
+
+
+class StudyLockedError(StudyError):
+    """Another process is optimising this study."""
+
+
+class EvaluationError(CbaboError):
+    """One evaluation failed; evaluators raise it to give the reason, the log and whether trying again may help."""
+
+    def __init__(self, reason: str, *, log: str = "", retryable: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = log
+        self.retryable = retryable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_evaluation_error, (self.reason, self.log, self.retryable))
+
+
+def _evaluation_error(reason: str, log: str, retryable: bool) -> EvaluationError:
+    return EvaluationError(reason, log=log, retryable=retryable)
+
+
+class RunStoppedError(CbaboError):
+    """A run ended early for a stated cause: too many failures, or a broken executor."""
+
+
+def shown(value: object) -> str:
+    """Write what came into a message: short and on one line, whatever it is."""
+    try:
+        text = _SHORT.repr(value)
+    except Exception:  # a foreign __repr__, or an int with more digits than Python agrees to print
+        text = f"<{type(value).__name__}>"
+    text = " ".join(line.strip() for line in text.splitlines())
+    return text if len(text) <= 120 else f"{text[:80]}...{text[-37:]}"
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlong = 40

@@ -1,0 +1,159 @@
+"""How things are written down: short constraint strings, YAML files, and validation errors as sentences."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from cbabo.errors import InputError, shown
+
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_CONSTRAINT = re.compile(
+    rf"""^\s*(?P<name>[^\s<>=\[\]][^<>=\[\]]*?)\s*
+         (?P<sense><=|>=|==?|<|>)\s*
+         (?:\[\s*(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER})\s*\]|(?P<limit>{_NUMBER}))
+         (?:\s+(?P<unit>[^\s<>=\[\]][^<>=\[\]]*?))?\s*$""",
+    re.VERBOSE,
+)
+_OBJECTIVE = re.compile(
+    r"""^\s*(?:(?P<direction>minimi[sz]e|maximi[sz]e)\s+)?(?P<name>[^\s\[\]][^\[\]]*?)\s*
+         (?:\[(?P<unit>[^\[\]]+)\])?\s*$""",
+    re.VERBOSE,
+)
+
+
+def number(value: Any) -> Any:
+    """Read a number that a file gave as text, as PyYAML does with 1e-3; leave the rest to whoever judges it."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return float(value)
+    return value
+
+
+def parse_constraint(text: str) -> dict[str, Any]:
+    """Read "stress <= [0..10] kN/cm2" (a limit that may move) or "mass <= 12" (a fixed one)."""
+    match = _CONSTRAINT.match(text)
+    if match is None:
+        raise InputError(
+            f'constraints: expected "name <= [low..high] unit" or "name <= limit unit" (or with >=), got {shown(text)}'
+        )
+    if match["sense"] not in ("<=", ">="):
+        raise InputError(
+            f"constraints: {shown(text)} uses {match['sense']}, but only <= and >= are supported: "
+            "state an equality as two limits, one <= and one >="
+        )
+    fields: dict[str, Any] = {"name": match["name"], "sense": match["sense"], "unit": match["unit"] or ""}
+    if match["limit"] is not None:
+        fields["limit"] = float(match["limit"])
+    else:
+        fields |= {"low": float(match["low"]), "high": float(match["high"])}
+    return fields
+
+
+def parse_objective(text: str) -> dict[str, Any]:
+    """Read "volume", "minimize volume [cm3]" or "maximize range [km]"."""
+    match = _OBJECTIVE.match(text)
+    if match is None:
+        raise InputError(f'objective: expected "minimize name [unit]" or "maximize name [unit]", got {shown(text)}')
+    direction = "maximize" if (match["direction"] or "").startswith("max") else "minimize"
+    return {"name": match["name"], "unit": (match["unit"] or "").strip(), "direction": direction}
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping."""
+    try:
+        path = Path(path)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror or error}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected a YAML text file in UTF-8, got other bytes; check the path") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it holds characters that YAML does not allow"
+        raise InputError(f"{path}{where}: the file is not valid YAML ({problem}); mend it there") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: the file is nested too deeply to be a problem; check the path") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"file: expected the path of a YAML file, got {shown(path)}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected a YAML mapping with a 'problem:' section, got {_kind(content)}")
+    return content
+
+
+def sentence(error: ValidationError) -> str:
+    """Turn the first finding of a pydantic error into "field: what was expected, what came"."""
+    first = error.errors()[0]
+    kind, got = first["type"], first.get("input")
+    unknown = kind in ("extra_forbidden", "unexpected_keyword_argument")
+    where = _where(first["loc"], keep_last=unknown) or "value"
+    if unknown:
+        return f"{where}: unknown key; check its spelling or remove it"
+    if kind in ("missing", "missing_argument"):
+        return f"{where}: missing; add it"
+    if kind == "union_tag_not_found":
+        return f"{where}: the type is missing; add type: real, integer or discrete"
+    if kind == "union_tag_invalid":
+        return (
+            f"{where}: the type must be real, integer or discrete, got {shown(first['ctx']['tag'])}; "
+            "categorical variables are not supported"
+        )
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return str(cause)
+    if kind in ("dataclass_type", "model_attributes_type", "dict_type"):
+        return f"{where}: expected a mapping of keys to values, got {shown(got)}"
+    if kind == "string_type" and isinstance(got, bool | int | float):
+        return f"{where}: expected text, got {shown(got)}; put it in quotes"
+    if kind == "invalid_key":
+        return f"{_where(first['loc'][:-1], keep_last=False) or 'keys'}: a key must be text, got {shown(got)}"
+    message = str(cause or first["msg"]).replace("a valid tuple", "a list")
+    return f"{where}: {message[:1].lower()}{message[1:]}, got {shown(got)}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML where a key stated twice, and a value that Python cannot make, are errors with a line number."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise _unreadable(key, f"the key {shown(key.value)} is stated twice")
+                seen.add(key.value)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError) as error:
+            raise _unreadable(node, f"{shown(node.value)} is no {node.tag.split(':')[-1]}") from error
+
+
+def _unreadable(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _where(location: tuple[int | str, ...], keep_last: bool) -> str:
+    """Write a location as "variables.#1.low", without what pydantic adds and no user wrote."""
+    last = len(location) - 1
+    steps = (p for i, p in enumerate(location) if not _is_tag(p) or (keep_last and i == last))
+    return ".".join(f"#{p + 1}" if isinstance(p, int) else shown(p)[1:-1] for p in steps)
+
+
+def _is_tag(part: int | str) -> bool:
+    """Recognise the tags and type names of unions."""
+    return isinstance(part, str) and (part in ("real", "integer", "discrete", "str") or "[" in part)
+
+
+def _kind(content: object) -> str:
+    if content is None:
+        return "an empty file"
+    return "a list" if isinstance(content, list) else f"just {shown(content)}"

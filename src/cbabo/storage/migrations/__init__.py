@@ -1,0 +1,1 @@
+"""Alembic's scripts: how a database of one revision becomes one of the next."""

@@ -1,0 +1,80 @@
+"""The tables of the newest revision, and the list of revisions this version understands."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+)
+
+REVISIONS = ("0001",)
+"""Revisions this version can read or upgrade, oldest first; the last one is what it writes."""
+
+METADATA = MetaData()
+
+STUDIES = Table(
+    "studies",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("problem", Text, nullable=False),  # JSON, as Problem.to_dict states it
+    Column("seed", String(40), nullable=False),  # decimal digits: seeds may exceed 64 bits
+    Column("settings", Text, nullable=False),  # JSON
+    Column("focus", Text),  # JSON: thresholds under discussion and weights
+    Column("versions", Text, nullable=False),  # JSON: of this package and of what it computes with
+    Column("created", Float, nullable=False),  # seconds since 1970, UTC
+)
+
+EVALUATIONS = Table(
+    "evaluations",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
+    Column("number", Integer, nullable=False),  # the id that users see, from 1 within each study
+    Column("state", String(16), nullable=False),  # running, complete, failed
+    Column("kind", String(16), nullable=False),  # run, import, refine
+    Column("point", Text, nullable=False),  # JSON, natural units
+    Column("outputs", Text),  # JSON, raw, everything the simulator returned; only when complete
+    Column("failure", Text),  # why it failed, one line
+    Column("log", Text),  # tail of what a failed simulator printed
+    Column("started", Float),  # seconds since 1970, UTC
+    Column("seconds", Float),
+    Column("worker", String(255)),
+    Column("holder", String(64)),  # token of the run that started it; empty when a user asked for it
+    PrimaryKeyConstraint("study_id", "number"),
+)
+
+PLANNED = Table(
+    "planned",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("point", Text, nullable=False),  # JSON: proposed by the method, not yet requested
+    PrimaryKeyConstraint("study_id", "position"),
+)
+
+LEARNERS = Table(
+    "learners",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
+    Column("steps", Integer, nullable=False),  # iterations made so far
+    Column("state", LargeBinary, nullable=False),
+)
+
+LOCKS = Table(
+    "locks",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
+    Column("token", String(64), nullable=False),
+    Column("machine", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("process_started", Float, nullable=False),  # tells a reused process number from the holder's
+    Column("heartbeat", Float, nullable=False),  # seconds since 1970, UTC
+)

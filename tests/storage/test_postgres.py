@@ -1,0 +1,487 @@
+"""Studies in PostgreSQL, on a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import psycopg
+import pytest
+import sqlalchemy as sa
+from typer.testing import CliRunner
+
+from cbabo import Problem, Study
+from cbabo.errors import CbaboError, InputError, StorageError, StudyLockedError
+from cbabo.evaluations import Evaluations
+from cbabo.evaluators.function import current_evaluation
+from cbabo.storage import database as module
+from cbabo.storage import schema
+from cbabo.storage.database import Database
+from conftest import simulate_beam
+from postgres import PASSWORD, Server, postgres, postgres_url
+
+__all__ = ["postgres", "postgres_url"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+TESTS = str(Path(__file__).parents[1])
+
+DRIVER = textwrap.dedent("""
+    import sys, time
+    from pathlib import Path
+    sys.path.insert(0, {tests!r})
+    from cbabo import Study
+    from conftest import simulate_beam
+
+    def evaluate(point):
+        from cbabo.evaluators.function import current_evaluation
+        Path({log!r}).open("a").write(f"{{current_evaluation.get()}}\\n")
+        time.sleep({pause})
+        return simulate_beam(point)
+
+    Study.open({url!r}, "beam").run(evaluate, budget={budget})
+""")
+
+
+class Driver:
+    """Another process that optimises the study; `started` lists the evaluations that it began."""
+
+    def __init__(self, url: str, folder: Path, *, budget: int, pause: float) -> None:
+        self.log = folder / f"started-{time.monotonic_ns()}"
+        self.log.touch()
+        code = DRIVER.format(tests=TESTS, log=str(self.log), pause=pause, url=url, budget=budget)
+        self.process = subprocess.Popen([sys.executable, "-c", code])
+
+    @property
+    def started(self) -> list[int]:
+        return [int(line) for line in self.log.read_text().splitlines()]
+
+    def wait_for(self, count: int) -> None:
+        wait_until(lambda: len(self.started) >= count)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def wait_until(condition, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+def content(evaluations: Evaluations) -> list[tuple[object, ...]]:
+    """Everything that is the same in two runs, floats as their bits."""
+    return [(row.id, row.state, row.kind, row.failure, [_bits(row.point), _bits(row.outputs)]) for row in evaluations]
+
+
+def _bits(values) -> list[tuple[str, str]]:
+    return [(name, float(value).hex()) for name, value in values.items()]
+
+
+def awkward(point: dict[str, float]) -> dict[str, float]:
+    """The beam with numbers at the ends of what a float can hold, and failures."""
+    if (current_evaluation.get() or 0) % 7 == 0:
+        raise ValueError("mesh did not converge")
+    return {**simulate_beam(point), "tiny": 5e-324, "huge": 1.7976931348623157e308, "minus zero": -0.0}
+
+
+@pytest.fixture
+def study(beam: Problem, postgres_url: str) -> Study:
+    return Study.create(beam, postgres_url)
+
+
+# ---- the same as on SQLite
+
+
+def test_every_verb_of_a_study(study: Study, beam: Problem, postgres_url: str) -> None:
+    study.add(pd.DataFrame([{"width": 1.5, "ribs": 2, **simulate_beam({"width": 1.5, "ribs": 2})}]))
+    thresholds = {"stress": 4.0, "frequency": 3.0}
+    study.focus(pd.DataFrame([{**thresholds, "weight": 2.0}]))
+    first, second = study.ask(2)
+    study.tell(first.id, simulate_beam(first.point))
+    study.tell(second.id, failed="mesh did not converge")
+    study.run(simulate_beam, budget=40)
+
+    again = Study.create(beam, postgres_url)
+    assert again.problem == beam
+    assert again.focused == study.focused is not None
+    assert again.optimiser is None
+    opened = Study.open(postgres_url, "beam").evaluations
+    assert [(row.id, row.kind, row.state) for row in opened[:4]] == [
+        (1, "import", "complete"),
+        (2, "run", "complete"),
+        (3, "run", "failed"),
+        (4, "run", "complete"),
+    ]
+    assert len(opened.complete) == 40
+    assert opened.requested == 40
+    assert opened[3].outputs == simulate_beam(dict(opened[3].point))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_study_on_sqlite_and_on_postgresql_is_the_same_to_the_last_bit(
+    beam: Problem, url: str, postgres_url: str, workers: int
+) -> None:
+    old = pd.DataFrame(
+        [{"width": 1.0 + 0.1 * i, "ribs": i, **simulate_beam({"width": 1.0, "ribs": i})} for i in (1, 2)]
+    )
+    for storage in (url, postgres_url):
+        study = Study.create(beam, storage, seed=2**70 + 3)
+        study.add(old)
+        study.run(awkward, budget=43, workers=workers)
+    on_sqlite, on_postgres = (Study.open(storage, "beam") for storage in (url, postgres_url))
+    assert on_postgres.seed == 2**70 + 3
+    assert content(on_postgres.evaluations) == content(on_sqlite.evaluations)
+    assert len(on_postgres.evaluations) == 45
+    assert len(on_postgres.evaluations.failed) == 6
+
+
+def test_the_migrations_end_in_the_tables_that_the_code_uses(postgres_url: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with Database.create(postgres_url).reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.METADATA) == []
+
+
+# ---- one optimiser at a time
+
+
+def test_a_second_optimiser_is_refused_while_the_first_is_alive(
+    study: Study, postgres_url: str, tmp_path: Path
+) -> None:
+    with Driver(postgres_url, tmp_path, budget=40, pause=0.5) as driver:
+        driver.wait_for(1)
+        with pytest.raises(StudyLockedError, match=rf"being optimised by process {driver.process.pid} on ") as refusal:
+            study.run(simulate_beam, budget=40)
+        assert "\n" not in str(refusal.value)
+        for write in (lambda: study.ask(), lambda: study.tell(1, failed="no"), lambda: study.focus(None)):
+            with pytest.raises(StudyLockedError):
+                write()
+        assert driver.process.poll() is None
+
+
+def test_after_a_kill_the_next_takes_over_at_once_and_resumes(
+    study: Study, beam: Problem, url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    with Driver(postgres_url, tmp_path, budget=36, pause=0.02) as quick:
+        quick.wait_for(5)
+    with Driver(postgres_url, tmp_path, budget=36, pause=60) as hanging:
+        hanging.wait_for(1)
+        stored = {row.id for row in study.evaluations.complete}
+    (interrupted,) = study.evaluations.running
+    assert interrupted.id == hanging.started[0] not in stored
+    assert stored == set(range(1, interrupted.id))
+
+    told: list[int] = []
+    began = time.monotonic()
+    study.run(simulate_beam, budget=36, on_result=lambda row: told.append(row.id))
+    assert time.monotonic() - began < 5
+    assert told == list(range(interrupted.id, 37))  # the interrupted one first, and nothing that was stored
+    whole = Study.create(beam, url)
+    whole.run(simulate_beam, budget=36)
+    assert content(study.evaluations) == content(whole.evaluations)
+
+
+def test_killed_again_and_again_with_workers(study: Study, postgres_url: str, tmp_path: Path) -> None:
+    code = DRIVER.replace("budget={budget})", "budget={budget}, workers=2, asynchronous=True)")
+    for number, goal in enumerate((2, 12, 24)):
+        log = tmp_path / f"log-{number}"
+        words = code.format(tests=TESTS, log=str(log), pause=0.03, url=postgres_url, budget=40)
+        driver = subprocess.Popen([sys.executable, "-c", words])
+        try:
+            wait_until(lambda goal=goal: len(study.evaluations.complete) >= goal)
+        finally:
+            driver.kill()
+            driver.wait()
+    before = {row.id: row for row in study.evaluations.complete}
+    study.run(simulate_beam, budget=40, workers=2)
+    after = {row.id: row for row in study.evaluations}
+    assert sorted(after) == list(range(1, 41))
+    assert all(row.state == "complete" for row in after.values())
+    assert all(after[number] == row for number, row in before.items())
+    assert len({tuple(row.point.items()) for row in after.values()}) == 40
+
+
+def test_readers_are_welcome_while_a_run_is_under_way(study: Study, postgres_url: str, tmp_path: Path) -> None:
+    with Driver(postgres_url, tmp_path, budget=1000, pause=0.01) as driver:
+        driver.wait_for(3)
+        seen = []
+        for _ in range(5):
+            began = time.monotonic()
+            reader = Study.open(postgres_url, "beam")
+            seen.append(len(reader.evaluations))
+            assert reader.optimiser == f"process {driver.process.pid} on {os.uname().nodename}"
+            assert time.monotonic() - began < 2
+            time.sleep(0.1)
+        assert seen == sorted(seen)
+        assert seen[-1] > seen[0] > 0
+
+
+def test_a_reader_does_not_wait_for_a_writer(study: Study, postgres_url: str) -> None:
+    database = Database.open(postgres_url)
+    with database.writing() as connection:
+        connection.execute(sa.update(schema.STUDIES).values(focus="{}"))
+        assert Study.open(postgres_url, "beam").focused is None
+
+
+def test_a_writer_does_not_wait_for_ever(study: Study, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BUSY_SECONDS", 0.2)
+    impatient = Study.open(postgres_url, "beam")
+    with Database.open(postgres_url).writing() as connection:
+        connection.execute(sa.select(schema.STUDIES.c.id).with_for_update())
+        with pytest.raises(StorageError, match="is another program keeping it locked"):
+            impatient.ask()
+    impatient.ask()
+
+
+def test_processes_that_create_the_study_at_the_same_moment_get_the_same(postgres: Server) -> None:
+    urls = [postgres.new_database() for _ in range(4)]
+    code = textwrap.dedent("""
+        import sys, time
+        sys.path.insert(0, sys.argv[1])
+        from cbabo import Constraint, Objective, Problem, Real, Study
+        import psycopg, alembic.command
+        problem = Problem("race", [Real("x", 0, 1)], Objective("f"), [Constraint("c", "<=", low=0, high=1)])
+        print("ready", flush=True)
+        start = float(sys.stdin.readline())
+        for number, url in enumerate(sys.argv[2:]):
+            time.sleep(max(0, start + 0.8 * number - time.time()))
+            study = Study.create(problem, url, seed=5)
+            print(study._store.record.id, study._store.record.created.timestamp())
+    """)
+    command = [sys.executable, "-c", code, TESTS, *urls]
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    start = f"{time.time() + 0.3}\n"
+    answers = []
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write(start)
+        racer.stdin.flush()
+    for racer in racers:
+        printed, errors = racer.communicate(timeout=60)
+        assert (racer.returncode, errors) == (0, "")
+        answers.append(printed.splitlines())
+    assert len(answers[0]) == 4
+    assert answers[0] == answers[1] == answers[2]
+    for url in urls:
+        assert postgres.execute("SELECT count(*) FROM studies", url) == [(1,)]
+
+
+def test_threads_that_create_the_study_at_the_same_moment_get_the_same(postgres: Server, beam: Problem) -> None:
+    for _ in range(5):
+        url = postgres.new_database()
+        barrier = threading.Barrier(4)
+        found: list[object] = []
+
+        def create(url: str = url, barrier: threading.Barrier = barrier, found: list[object] = found) -> None:
+            barrier.wait()
+            try:
+                found.append(Study.create(beam, url)._store.record.created)
+            except CbaboError as error:
+                found.append(error)
+
+        threads = [threading.Thread(target=create) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 4
+        assert len(set(found)) == 1, found
+
+
+# ---- texts that PostgreSQL will not take as they are
+
+
+def test_a_log_with_bytes_of_zero_is_no_reason_to_lose_a_failure(study: Study) -> None:
+    def binary(point: dict[str, float]) -> dict[str, float]:
+        raise ValueError("wrote \x00\x01 and \ud800")
+
+    study.run(binary, budget=1)
+    (row,) = study.evaluations
+    assert row.state == "failed"
+    assert str(row.failure).startswith("ValueError: wrote ")
+    assert "Traceback" in row.log
+
+
+# ---- what can be wrong with the server
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("p4ss-w0rd@", "s3cret@"), "password authentication failed"),
+        (("engineer:p4ss-w0rd", "stranger:s3cret"), "password authentication failed"),
+        (("studies_", "nowhere_"), "does not exist"),
+        (("@127.0.0.1", "@no-such-host.invalid"), "no-such-host.invalid"),
+        (("127.0.0.1:", "127.0.0.1:1?"), "refused"),
+    ],
+    ids=["password", "user", "database", "host", "port"],
+)
+def test_a_wrong_address_gets_one_sentence(
+    postgres_url: str, beam: Problem, change: tuple[str, str], words: str
+) -> None:
+    wrong = postgres_url.replace(*change)
+    if "?" in wrong:
+        wrong = wrong.partition("?")[0] + "/studies"
+    for attempt in (lambda: Study.create(beam, wrong), lambda: Study.open(wrong, "beam")):
+        began = time.monotonic()
+        with pytest.raises(StorageError, match=words) as refusal:
+            attempt()
+        assert time.monotonic() - began < 12
+        check_sentence(str(refusal.value))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "postgresql//engineer:p4ss-w0rd@host/studies",
+        "postgresql://engineer:p4ss-w0rd@host:port/studies",
+        "postgresql://engineer:p4ss-w0rd@s3cret@host/studies",
+        "postgres://engineer:p4ss-w0rd@host/studies",
+        "oracle://engineer:p4ss-w0rd@host/studies",
+    ],
+)
+def test_a_malformed_address_gets_one_sentence(wrong: str) -> None:
+    with pytest.raises(InputError, match="storage: ") as refusal:
+        Database.create(wrong)
+    check_sentence(str(refusal.value))
+
+
+def test_a_password_among_the_options_is_hidden_too(postgres: Server, beam: Problem, postgres_url: str) -> None:
+    wrong = f"{postgres_url.replace(f':{PASSWORD}', '')}?password=s3cret"
+    with pytest.raises(StorageError, match="password authentication failed") as refusal:
+        Study.create(beam, wrong)
+    check_sentence(str(refusal.value))
+    right = f"{postgres_url.replace(f':{PASSWORD}', '')}?password={PASSWORD}"
+    assert PASSWORD not in Database.create(right).label
+
+
+def check_sentence(message: str) -> None:
+    assert "\n" not in message
+    for secret in (PASSWORD, "s3cret"):
+        assert secret not in message
+
+
+def test_somebody_without_rights_gets_one_sentence(postgres: Server, study: Study, postgres_url: str) -> None:
+    postgres.execute("DROP ROLE IF EXISTS guest")
+    postgres.execute("CREATE ROLE guest LOGIN PASSWORD 's3cret'")
+    url = postgres.url(postgres_url.rpartition("/")[2], "guest", "s3cret")
+    with pytest.raises(StorageError, match="permission denied") as refusal:
+        Study.open(url, "beam")
+    check_sentence(str(refusal.value))
+    assert "damaged" not in str(refusal.value)
+
+
+def test_a_server_that_was_started_anew_is_found_again(study: Study, postgres: Server) -> None:
+    study.run(simulate_beam, budget=3)
+    postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'studies%'")
+    study.run(simulate_beam, budget=6)
+    assert len(study.evaluations.complete) == 6
+
+
+def test_connections_are_closed_with_their_study(postgres: Server, beam: Problem, postgres_url: str) -> None:
+    name = postgres_url.rpartition("/")[2]
+    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'"
+    study = Study.create(beam, postgres_url)
+    study.ask()
+    assert postgres.execute(count)[0][0] >= 1
+    del study
+    wait_until(lambda: postgres.execute(count) == [(0,)], 5)
+
+
+def test_somebody_elses_database_is_left_alone(postgres: Server, beam: Problem, postgres_url: str) -> None:
+    postgres.execute("CREATE TABLE invoices (id INTEGER)", postgres_url)
+    with pytest.raises(StorageError, match=r"belongs to something else \(it has a table 'invoices'\)"):
+        Study.create(beam, postgres_url)
+
+
+def test_an_empty_database_holds_no_studies(postgres_url: str) -> None:
+    with pytest.raises(StorageError, match="holds no studies"):
+        Study.open(postgres_url, "beam")
+
+
+# ---- revisions
+
+
+def test_a_newer_revision_is_refused(postgres: Server, study: Study, beam: Problem, postgres_url: str) -> None:
+    postgres.execute("UPDATE alembic_version SET version_num = '9999'", postgres_url)
+    for opening in (
+        lambda: Study.open(postgres_url, "beam"),
+        lambda: Study.create(beam, postgres_url),
+        lambda: Database.existing(postgres_url).upgrade(),
+    ):
+        with pytest.raises(StorageError, match="newer version of cbabo"):
+            opening()
+
+
+def test_an_older_revision_is_upgraded_by_the_command(
+    study: Study, postgres: Server, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cbabo.cli import app
+
+    study.run(simulate_beam, budget=3)
+    (tmp_path / "r0002_note.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '0002'\ndown_revision = '0001'\n"
+        "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n"
+    )
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002"))
+    monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
+    with pytest.raises(StorageError, match="older revision 0001, expected 0002; run: cbabo storage upgrade") as refusal:
+        Study.open(postgres_url, "beam")
+    check_sentence(str(refusal.value))
+    done = CliRunner().invoke(app, ["storage", "upgrade", postgres_url])
+    assert done.exit_code == 0, done.output
+    assert "upgraded from revision 0001 to revision 0002" in done.output
+    assert len(Study.open(postgres_url, "beam").evaluations.complete) == 3
+    assert postgres.execute("SELECT name, note FROM studies", postgres_url) == [("beam", None)]
+
+
+def test_an_upgrade_that_fails_changes_nothing(
+    study: Study, postgres: Server, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "r0002_note.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '0002'\ndown_revision = '0001'\n"
+        "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n    op.drop_table('nowhere')\n"
+    )
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002"))
+    monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
+    with pytest.raises(StorageError, match="nowhere"):
+        Database.existing(postgres_url).upgrade()
+    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0001",)]
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        postgres.execute("SELECT note FROM studies", postgres_url)
+
+
+# ---- without the driver
+
+
+def test_without_psycopg_it_is_said_what_to_install() -> None:
+    code = "import sys; sys.modules['psycopg'] = None; from cbabo.cli import main; main()"
+    words = [sys.executable, "-c", code, "status", f"postgresql://engineer:{PASSWORD}@127.0.0.1/studies::beam"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert (
+        done.stderr
+        == "cbabo: storage: PostgreSQL needs the psycopg driver; install it by: pip install 'cbabo[postgres]'\n"
+    )

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cbabo import Problem, Study
+from cbabo.errors import EvaluationError, InputError, RunStoppedError
+from cbabo.evaluations import Evaluations
+from conftest import simulate_beam
+
+DRIVER = textwrap.dedent("""
+    import sys, time
+    sys.path.insert(0, {tests!r})
+    from cbabo import Study
+    from conftest import simulate_beam
+
+    def evaluate(point):
+        time.sleep({pause})
+        return simulate_beam(point)
+
+    Study.open({url!r}, "beam").run(evaluate, budget={budget}, asynchronous={asynchronous})
+""")
+
+
+@pytest.fixture
+def study(beam: Problem, url: str) -> Study:
+    return Study.create(beam, url)
+
+
+def content(evaluations: Evaluations) -> list[tuple[object, ...]]:
+    return [(row.id, row.state, row.kind, dict(row.point), dict(row.outputs)) for row in evaluations]
+
+
+def broken_at(*ids: int):
+    """An evaluator whose evaluations of these numbers raise."""
+    from cbabo.evaluators.function import current_evaluation
+
+    def evaluate(point: dict[str, float]) -> dict[str, float]:
+        if current_evaluation.get() in ids:
+            raise ValueError("mesh did not converge")
+        return simulate_beam(point)
+
+    return evaluate
+
+
+def test_a_run_spends_its_budget_and_no_more(study: Study) -> None:
+    told = []
+    study.run(simulate_beam, budget=37, on_result=told.append)
+    evaluations = study.evaluations
+    assert [row.id for row in told] == list(range(1, 38))
+    assert len(evaluations.complete) == 37
+    first = evaluations[0]
+    assert first.outputs == simulate_beam(dict(first.point))  # raw, with the number that nobody asked for
+    assert first.started is not None
+    assert first.seconds is not None
+    assert str(os.getpid()) in str(first.worker)
+    study.run(simulate_beam, budget=37)
+    assert len(study.evaluations) == 37
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
+    beam: Problem, tmp_path: Path, asynchronous: bool
+) -> None:
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db")
+    whole.run(simulate_beam, budget=60, asynchronous=asynchronous)
+    pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db")
+    for budget in (7, 30, 33, 33, 57, 60):
+        pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+    assert content(pieces.evaluations) == content(whole.evaluations)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_killed_and_resumed_equals_uninterrupted(beam: Problem, tmp_path: Path, asynchronous: bool) -> None:
+    budget = 48
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db")
+    whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+    url = f"sqlite:///{tmp_path}/killed.db"
+    study = Study.create(beam, url)
+    tests = str(Path(__file__).parent)
+    code = DRIVER.format(tests=tests, pause=0.05, url=url, budget=budget, asynchronous=asynchronous)
+    for goal in (3, 30, 37, 45):  # inside the initial design, at its end, inside and at the end of a batch
+        driver = subprocess.Popen([sys.executable, "-c", code])
+        deadline = time.monotonic() + 60
+        while len(study.evaluations.complete) < goal and time.monotonic() < deadline:
+            time.sleep(0.01)
+        driver.kill()
+        driver.wait()
+        assert goal <= len(study.evaluations.complete) < budget
+    study.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+    assert content(study.evaluations) == content(whole.evaluations)
+
+
+def test_failures_are_stored_and_the_run_goes_on(study: Study) -> None:
+    study.run(broken_at(2, 31), budget=35)
+    failed = study.evaluations.failed
+    assert [row.id for row in failed] == [2, 31]
+    assert failed[0].failure == "ValueError: mesh did not converge"
+    assert "Traceback" in failed[0].log
+    assert len(study.evaluations.complete) == 33
+
+
+def test_a_hopeless_run_stops(study: Study) -> None:
+    with pytest.raises(RunStoppedError, match=r"last 3 evaluations failed in a row .*mesh did not converge"):
+        study.run(broken_at(*range(4, 100)), budget=50, stop_after_failures=3)
+    assert [row.state for row in study.evaluations] == ["complete"] * 3 + ["failed"] * 3
+    study.run(simulate_beam, budget=10)
+    assert len(study.evaluations) == 10
+
+
+def test_scattered_failures_are_not_hopeless(study: Study) -> None:
+    study.run(broken_at(*range(2, 40, 2)), budget=40, stop_after_failures=2)
+    assert len(study.evaluations) == 40
+
+
+def test_what_is_worth_another_try_gets_it(study: Study) -> None:
+    tries = []
+
+    def licence(point: dict[str, float]) -> dict[str, float]:
+        tries.append(point)
+        if len(tries) % 3:
+            raise EvaluationError("no licence", retryable=True)
+        return simulate_beam(point)
+
+    study.run(licence, budget=2, retries=2)
+    assert len(study.evaluations.complete) == 2
+    assert len(tries) == 6
+    study.run(licence, budget=3, retries=1)
+    assert study.evaluations[2].failure == "no licence"
+
+
+def test_plain_failures_are_not_tried_again(study: Study) -> None:
+    tries = []
+
+    def broken(point: dict[str, float]) -> dict[str, float]:
+        tries.append(point)
+        raise ValueError("wrong")
+
+    study.run(broken, budget=3, retries=5)
+    assert len(tries) == 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_workers_with_every_kind_of_trouble(study: Study, asynchronous: bool) -> None:
+    def troubled(point: dict[str, float]) -> dict[str, float]:
+        from cbabo.evaluators.function import current_evaluation
+
+        number = current_evaluation.get()
+        if number == 3:
+            raise ValueError("no")
+        if number == 5:
+            time.sleep(1000)
+        if number == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 9:
+            return {**simulate_beam(point), "stress": float("nan")}
+        if number == 11:
+            return {"mass": 1.0}
+        return simulate_beam(point)
+
+    study.run(troubled, budget=36, workers=3, timeout=2.0, asynchronous=asynchronous)
+    reasons = {row.id: str(row.failure) for row in study.evaluations.failed}
+    assert sorted(reasons) == [3, 5, 7, 9, 11]
+    for number, words in ((3, "ValueError"), (5, "within 2 s"), (7, "signal 9"), (9, "finite"), (11, "'stress'")):
+        assert words in reasons[number]
+    assert len(study.evaluations.complete) == 31
+
+
+def test_a_timeout_alone_uses_a_worker_process(study: Study) -> None:
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(1000)
+        return simulate_beam(point)
+
+    study.run(slow, budget=1, timeout=0.5)
+    assert "within 0.5 s" in str(study.evaluations[0].failure)
+
+
+def test_any_executor_will_do(study: Study) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        study.run(simulate_beam, budget=40, executor=threads, workers=4, asynchronous=True)
+    with ProcessPoolExecutor(2) as processes:
+        study.run(simulate_beam, budget=50, executor=processes)
+    assert len(study.evaluations.complete) == 50
+
+
+def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
+    running: list[tuple[int, int]] = []
+    lock = threading.Lock()
+    active = 0
+
+    def watch(point: dict[str, float]) -> dict[str, float]:
+        nonlocal active
+        from cbabo.evaluators.function import current_evaluation
+
+        with lock:
+            active += 1
+            running.append((current_evaluation.get() or 0, active))
+        time.sleep(0.02)
+        with lock:
+            active -= 1
+        return simulate_beam(point)
+
+    with ThreadPoolExecutor(8) as threads:
+        study.run(watch, budget=45, executor=threads, workers=8)
+    together = dict(running)
+    assert max(together.values()) > 4
+    assert max(count for number, count in together.items() if number > 30) <= 5  # never beyond its batch of five
+
+
+def test_a_foreign_executor_gets_its_time_kept_here(study: Study) -> None:
+    release = threading.Event()
+
+    def hang(point: dict[str, float]) -> dict[str, float]:
+        from cbabo.evaluators.function import current_evaluation
+
+        if current_evaluation.get() == 2:
+            release.wait(60)
+        return simulate_beam(point)
+
+    with ThreadPoolExecutor(4) as threads:
+        study.run(hang, budget=6, executor=threads, workers=2, timeout=1.0)
+        release.set()
+    assert [row.id for row in study.evaluations.failed] == [2]
+    assert len(study.evaluations.complete) == 5
+
+
+def die(point: dict[str, float]) -> dict[str, float]:
+    os._exit(3)
+
+
+def test_a_broken_executor_stops_the_run_and_loses_nothing(study: Study) -> None:
+    with ProcessPoolExecutor(1) as processes, pytest.raises(RunStoppedError, match="executor broke"):
+        study.run(die, budget=3, executor=processes)
+    assert len(study.evaluations.running) >= 1
+    study.run(simulate_beam, budget=3)
+    assert len(study.evaluations.complete) == 3
+
+
+def test_what_a_dead_run_left_may_be_marked_as_failed(study: Study) -> None:
+    def interrupt(point: dict[str, float]) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(interrupt, budget=2)
+    assert [row.state for row in study.evaluations] == ["running"]
+    study.run(simulate_beam, budget=3, on_interrupted="fail")
+    assert [row.state for row in study.evaluations] == ["failed", "complete", "complete"]
+    assert "interrupted" in str(study.evaluations[0].failure)
+
+
+def test_what_was_asked_for_by_hand_is_left_alone(study: Study) -> None:
+    (mine,) = study.ask()
+    study.run(simulate_beam, budget=5)
+    assert [row.id for row in study.evaluations.running] == [mine.id]
+    assert len(study.evaluations) == 5
+    study.tell(mine.id, simulate_beam(mine.point))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": -1},
+        {"budget": 1.5},
+        {"workers": 0},
+        {"retries": -1},
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"timeout": "soon"},
+        {"stop_after_failures": 0},
+        {"on_interrupted": "ignore"},
+        {"evaluate": 3},
+    ],
+)
+def test_wrong_arguments_get_one_sentence(study: Study, wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=f"run: {next(iter(wrong))} must be"):
+        study.run(**{"evaluate": simulate_beam, **wrong})  # type: ignore[arg-type]
+    assert len(study.evaluations) == 0
