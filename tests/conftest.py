@@ -6,6 +6,7 @@ import pytest
 
 from cbabo import Constraint, Integer, Objective, Problem, Real
 from cbabo.storage.database import Database
+from simulators import simulate_beam
 
 
 @pytest.fixture
@@ -31,18 +32,6 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def database(url: str) -> Database:
     return Database.create(url)
-
-
-def simulate_beam(point: dict[str, float]) -> dict[str, float]:
-    """The beam's simulator: quick, smooth, and with one number that nobody asked for."""
-    width, ribs = point["width"], point["ribs"]
-    return {
-        "mass": width**2 + 0.3 * ribs,
-        "stress": 12.0 / (width**2 + 0.1 * ribs),
-        "frequency": 1.5 * width + 0.2 * ribs,
-        "cost": 5.0 * width + 4.0 * ribs,
-        "elements": 1000.0 * width,
-    }
 
 
 @pytest.fixture

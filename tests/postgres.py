@@ -24,11 +24,14 @@ USER, PASSWORD = "engineer", "p4ss-w0rd"
 _PROGRAMS = ("initdb", "pg_ctl", "postgres")
 _SERVE = """
 trap '' HUP TERM INT
-"$1/pg_ctl" --pgdata=data --log=server.log -w -t 60 --options="$2" start >start.log 2>&1 </dev/null && echo ready
-read -r _
-"$1/pg_ctl" --pgdata=data --mode=immediate stop >stop.log 2>&1 </dev/null
+if "$1/pg_ctl" --pgdata=data --log=server.log -w -t 60 --options="$2" start >start.log 2>&1 </dev/null; then
+    echo ready
+    read -r _
+    "$1/pg_ctl" --pgdata=data --mode=immediate stop >stop.log 2>&1 </dev/null
+    cd / && rm -rf "$3"
+fi
 """
-"""Serve until the standard input ends, which it also does when the tests are killed."""
+"""Serve until the standard input ends, which it also does when the tests are killed; then leave nothing behind."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def postgres() -> Iterator[Server]:
     finally:
         if process is not None:
             process.communicate()  # closes its standard input
-        shutil.rmtree(place)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.fixture
@@ -128,7 +131,7 @@ def _start(programs: Path, place: Path) -> tuple[subprocess.Popen[bytes], int]:
         settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         process = subprocess.Popen(
-            ["sh", "-c", _SERVE, "serve", str(programs), options],
+            ["sh", "-c", _SERVE, "serve", str(programs), options, str(place)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=place,

@@ -15,13 +15,13 @@ import pytest
 from cbabo import Problem, Study
 from cbabo.errors import EvaluationError, InputError, RunStoppedError
 from cbabo.evaluations import Evaluations
-from conftest import simulate_beam
+from simulators import simulate_beam
 
 DRIVER = textwrap.dedent("""
     import sys, time
     sys.path.insert(0, {tests!r})
     from cbabo import Study
-    from conftest import simulate_beam
+    from simulators import simulate_beam
 
     def evaluate(point):
         time.sleep({pause})

@@ -120,6 +120,11 @@ def test_a_lattice_gives_only_legal_values_and_the_nearest_one(variable: Integer
     assert np.all(np.abs(chosen - aimed) <= nearest)
 
 
+def test_between_two_legal_values_the_nearer_one_wins_and_the_lower_of_equals() -> None:
+    aimed = np.array([0.49, 0.51, 5.49, 5.5, 5.51])
+    assert Discrete("d", [0, 1, 10]).from_unit(aimed / 10).tolist() == [0.0, 1.0, 1.0, 1.0, 10.0]
+
+
 @settings(max_examples=100, deadline=None)
 @given(variable=lattices, each=st.integers(1, 3))
 def test_spread_gives_each_lattice_value_the_same_share(variable: Integer | Discrete, each: int) -> None:

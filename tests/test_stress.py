@@ -21,7 +21,7 @@ DRIVER = textwrap.dedent("""
     import hashlib, os, signal, subprocess, sys, time
     sys.path.insert(0, {tests!r})
     from cbabo import Study
-    from conftest import simulate_beam
+    from simulators import simulate_beam
 
     def evaluate(point):
         from cbabo.evaluators.function import current_evaluation

@@ -142,7 +142,7 @@ class Run:
     def _store(self, trials: Trials, job: _Job, outcome: Outcome) -> None:
         evaluation = trials.record(job.trial.id, outcome)
         if not outcome.complete:
-            _LOG.warning("evaluation %d failed: %s", job.trial.id, outcome.failure)
+            _LOG.warning("evaluation %d failed: %s", job.trial.id, evaluation.failure)
         if self.on_result is not None:
             self.on_result(evaluation)
 

@@ -61,7 +61,7 @@ class StudySection(BaseModel):
     @field_validator("settings", mode="before")
     @classmethod
     def _may_be_empty(cls, value: Any) -> Any:
-        return {} if value is None else value
+        return _section("study.settings", value)
 
 
 class _StudyFile(BaseModel):
@@ -75,7 +75,12 @@ class _StudyFile(BaseModel):
     @field_validator("study", mode="before")
     @classmethod
     def _may_be_empty(cls, value: Any) -> Any:
-        return {} if value is None else value
+        return _section("study", value)
+
+    @field_validator("evaluator", mode="before")
+    @classmethod
+    def _may_be_left_out(cls, value: Any) -> Any:
+        return None if value is None else _section("evaluator", value)
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,13 @@ def lasting_url(url: str) -> URL:
         if parsed.database in (None, "", ":memory:"):
             raise InputError(f"storage: {expected}, got {shown(url)}, a database in memory that would be lost")
     return parsed
+
+
+def _section(name: str, value: Any) -> Any:
+    """Return a section as a mapping; one whose lines are all commented out is empty."""
+    if value is not None and not isinstance(value, Mapping | BaseModel):
+        raise InputError(f"{name}: expected a mapping of keys to values, got {shown(value)}")
+    return {} if value is None else value
 
 
 def _check_name(name: str) -> None:

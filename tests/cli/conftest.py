@@ -16,6 +16,8 @@ BIN = Path(sys.executable).parent
 
 SIMULATOR = """\
 import os
+import pathlib
+import tempfile
 import time
 
 def evaluate(point):
@@ -27,6 +29,16 @@ def evaluate(point):
         "frequency": 1.5 * width + 0.2 * ribs,
         "elements": 1000.0 * width,
     }
+
+def hanging_later(point):
+    # hangs from the fourth call on, if told so
+    if "BEAM_HANGS" in os.environ:
+        calls = pathlib.Path(__file__).parent / "calls"
+        calls.mkdir(exist_ok=True)
+        tempfile.mkstemp(dir=calls)
+        if len(list(calls.iterdir())) > 3:
+            time.sleep(60)
+    return evaluate(point)
 
 def chatty(point):
     print("iteration 1 of the solver")

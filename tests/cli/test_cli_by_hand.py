@@ -36,16 +36,18 @@ def test_ask_as_csv_and_table_is_exact(cli: Any) -> None:
     assert widths == [trial["point"]["width"] for trial in pending]
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_what_is_no_measurement_is_stored_as_a_failure(cli: Any, value: str) -> None:
-    cli("ask", "study.yaml")
-    out = cli("tell", "study.yaml", 1, f"mass={value}", "stress=1", "frequency=1").out
-    assert out == f"Stored evaluation 1 as failed: the output 'mass' must be a finite number, but is {value}.\n"
+def test_what_is_no_measurement_is_stored_as_a_failure(cli: Any) -> None:
+    cli("ask", "study.yaml", "-n", 3)
+    for number, value in enumerate(("nan", "inf", "-inf"), start=1):
+        out = cli("tell", "study.yaml", number, f"mass={value}", "stress=1", "frequency=1").out
+        reason = f"the output 'mass' must be a finite number, but is {value}"
+        assert out == f"Stored evaluation {number} as failed: {reason}.\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_what_tell_refuses(cli: Any) -> None:
+    cli("ask", "study.yaml", "-n", 2)
+    cli("tell", "study.yaml", 2, *MEASURED)
+    for words, said in (
         ((2, *MEASURED), "evaluation 2 is already complete; each one is told once"),
         ((2, "--failed", "late"), "evaluation 2 is already complete; each one is told once"),
         ((99, *MEASURED), "there is no evaluation 99 in study 'beam'; ask for one first"),
@@ -59,13 +61,18 @@ def test_what_is_no_measurement_is_stored_as_a_failure(cli: Any, value: str) -> 
         ((1,), "expected outputs as name=value, or --failed REASON, got neither"),
         ((1, *MEASURED, "--failed", "x"), "got both"),
         ((1, "--failed", " "), "failed must be the reason as a text"),
-    ],
-)
-def test_what_tell_refuses(cli: Any, words: tuple[Any, ...], said: str) -> None:
-    cli("ask", "study.yaml", "-n", 2)
-    cli("tell", "study.yaml", 2, *MEASURED)
-    assert said in cli("tell", "study.yaml", *words, code=2).err
-    assert json.loads(cli("status", "study.yaml", "--format", "json").out)["running"] == 1, "it may still be told"
+    ):
+        assert said in cli("tell", "study.yaml", *words, code=2).err
+    assert json.loads(cli("status", "study.yaml", "--format", "json").out)["running"] == 1
+    cli("tell", "study.yaml", 1, *MEASURED)
+
+
+def test_ctrl_c_while_asking(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Study, "ask", interrupted)
+    assert "interrupted; everything told so far is stored" in cli("ask", "study.yaml", code=1).err
 
 
 def test_tell_before_ask(cli: Any) -> None:
@@ -124,9 +131,9 @@ def test_import_where_nothing_is_right_fails(cli: Any, folder: Path) -> None:
     assert "no row could be imported" in cli("import", "study.yaml", "runs.csv", code=1).err
 
 
-@pytest.mark.parametrize(
-    ("content", "words", "said"),
-    [
+def test_what_import_refuses(cli: Any, folder: Path) -> None:
+    for content, words, said in (
+        (None, [], "the file cannot be read (No such file or directory)"),
         (b"width,ribs,mass,stress\n", [], "expected a column 'frequency', found none among 'width', 'ribs'"),
         (b"width,ribs,mass,stress,f\n", ["--column", "F=frequency"], "there is no column 'F' to rename"),
         (b"width,ribs,mass,stress,f\n", ["--column", "frequency"], "--column: expected name=value"),
@@ -134,15 +141,12 @@ def test_import_where_nothing_is_right_fails(cli: Any, folder: Path) -> None:
         (b"", [], "expected a CSV file with a header line, got an empty file"),
         (b"PK\0\0", [], "got a file of another kind"),
         (b"\xff\xfe", [], "expected a CSV file in UTF-8"),
-        (None, [], "the file cannot be read (No such file or directory)"),
-    ],
-)
-def test_what_import_refuses(cli: Any, folder: Path, content: bytes | None, words: list[str], said: str) -> None:
-    if content is not None:
-        (folder / "runs.csv").write_bytes(content)
-    error = cli("import", "study.yaml", "runs.csv", *words, code=2).err
-    assert said in error
-    assert ("--column THEIRS=OURS" in error) == ("found none" in error)
+    ):
+        if content is not None:
+            (folder / "runs.csv").write_bytes(content)
+        error = cli("import", "study.yaml", "runs.csv", *words, code=2).err
+        assert said in error
+        assert ("--column THEIRS=OURS" in error) == ("found none" in error)
 
 
 def test_what_was_exported_can_be_imported(cli: Any, folder: Path) -> None:

@@ -69,13 +69,6 @@ def test_check_tries_the_simulator(cli: Any) -> None:
     assert "is right" not in failed.out
 
 
-def test_what_a_simulator_prints_stays_off_standard_output(process: Any) -> None:
-    result = process("run", "study.yaml", "--budget", 2, "--format", "json", "--set", "evaluator.python=beamsim:chatty")
-    assert json.loads(result.out)["complete"] == 2
-    assert result.err.count("iteration 1 of the solver\n") == 2
-    assert result.err.count("a line from compiled code\n") == 2
-
-
 def test_check_without_an_evaluator(cli: Any) -> None:
     assert "use cbabo ask and cbabo tell" in cli("check", "study.yaml", "--set", "evaluator=null").out
     words = ("check", "study.yaml", "--set", "evaluator=null", "--try")
@@ -283,3 +276,6 @@ def test_demo_ends_by_itself_and_leaves_something_to_look_at(
     assert "three_truss" in cli(*look_again).out
     assert "Nothing was left to evaluate" in cli("demo", "shown").err
     assert "no folder can be made there" in _refused(cli, "demo", "study.yaml")
+    (folder / "shown" / "evaluations.csv").unlink()
+    (folder / "shown" / "evaluations.csv").mkdir()
+    assert "evaluations.csv: Is a directory; check the path" in cli("demo", "shown", code=1).err

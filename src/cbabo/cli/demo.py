@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import typer
 
-from cbabo import problems
 from cbabo.cli.printing import print_frame
 from cbabo.cli.progress import watching
 from cbabo.errors import InputError
@@ -29,6 +28,8 @@ def demo(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to leave the study.")] = Path("demo"),
 ) -> None:
     """Run a study of a three-bar truss and show what it found for several limits; running again resumes."""
+    from cbabo import problems  # the catalogue takes a while to load, and no other command needs it
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import cloudpickle
 import pandas as pd
@@ -192,17 +195,33 @@ def _cluster(address: str | None) -> Iterator[Executor | None]:
         return
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ModuleNotFoundError as error:
         raise InputError("--dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'") from error
     try:
-        client = Client(address, timeout=_CONNECT_SECONDS)
-    except Exception as error:
-        foreign = isinstance(error, MemoryError)  # Dask takes the first bytes of any answer, say "HTTP", for a length
-        why = "something else does" if foreign else describe(error)
+        get_address_host_port(address)
+    except ValueError as error:
+        raise InputError(f"--dask: expected an address such as tcp://host:8786, got {address!r} ({error})") from error
+    found: SimpleQueue[Any] = SimpleQueue()
+
+    def connect() -> None:
+        try:
+            found.put(Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
+        except Exception as error:  # Dask takes the greeting of what is no scheduler for a length
+            found.put("something else does" if isinstance(error, MemoryError) else describe(error))
+
+    # In a thread, because Dask waits for ever for the greeting of what is no scheduler, such as its own dashboard.
+    threading.Thread(target=connect, daemon=True).start()
+    try:
+        client = found.get(timeout=_CONNECT_SECONDS + 1.0)
+    except Empty:
+        client = "something else does"
+    if isinstance(client, str):
         raise InputError(
-            f"--dask: no scheduler answers at {address!r} ({why}); "
+            f"--dask: no scheduler answers at {address!r} ({client}); "
             "give the address that it has printed, as tcp://host:8786"
-        ) from error
+        )
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler gets our sentence, no more
     with client:
         yield client.get_executor(pure=False, retries=0)
 
@@ -222,7 +241,7 @@ _unpack = lru_cache(maxsize=8)(cloudpickle.loads)
 
 
 def _packed(evaluate: Evaluate) -> Evaluate:
-    """Pack a function with the modules beside it, which a cluster's workers may not find, or take for another study's."""
+    """Pack a function with the modules beside it, which a cluster's workers do not find, or know from another study."""
     folder = Path(sys.path[0])  # where load_function has found it
     own = [module for name, module in list(sys.modules.items()) if _lies_in(folder, name, module)]
     for module in own:

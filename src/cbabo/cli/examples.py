@@ -4,6 +4,8 @@ from __future__ import annotations
 
 STUDY = """\
 # A study in one file. Check it with: cbabo check study.yaml     Run it with: cbabo run study.yaml
+# For help while you type, in editors that know JSON Schema: cbabo check --schema > study.schema.json, and the line
+# yaml-language-server: $schema=study.schema.json
 
 problem:
   name: cantilever

@@ -60,7 +60,11 @@ def print_summary(study: Study, form: Format) -> None:
         shown = [{"id": row.id, **row.point} for row in evaluations.running[:_ROWS]]
         print_frame(pd.DataFrame(shown), "table", _title("running, or asked for and not yet told", evaluations.running))
     if evaluations.failed:
-        print_frame(_reasons(evaluations.failed), "table", "failures, the latest first")
+        print_frame(
+            _reasons(evaluations.failed),
+            "table",
+            "failures, the latest first; cbabo status --logs shows what they printed",
+        )
 
 
 def summarise(study: Study, evaluations: Evaluations) -> dict[str, Any]:

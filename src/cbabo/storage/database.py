@@ -196,6 +196,10 @@ def _checked(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
         raise InputError(f"storage: only sqlite and postgresql are supported, got {parsed.get_backend_name()!r}")
+    if parsed.host or parsed.query:
+        raise InputError(
+            f"storage: expected sqlite:///PATH with three slashes (four for an absolute path) and no options, got {url!r}"
+        )
     return parsed
 
 
