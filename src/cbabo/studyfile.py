@@ -13,7 +13,6 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
@@ -22,6 +21,7 @@ from cbabo.focus import Focus
 from cbabo.notation import read_yaml, sentence
 from cbabo.problem import Problem
 from cbabo.settings import PRESETS, Settings
+from cbabo.storage.database import read_url
 from cbabo.study import Study
 
 _LOG = logging.getLogger(__name__)
@@ -191,19 +191,12 @@ def json_schema() -> dict[str, Any]:
 
 
 def lasting_url(url: str) -> URL:
-    """Read a database URL, refusing what is none and what would be forgotten when the command ends."""
-    expected = 'expected a URL such as "sqlite:///study.db" or "postgresql://host/name"'
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise InputError(f"storage: {expected}, got {shown(url)}") from error
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise InputError(f"storage: only sqlite and postgresql are supported, got {shown(url)}")
-    if parsed.get_backend_name() == "sqlite":
-        if parsed.host:
-            raise InputError(f"storage: sqlite takes three slashes, as in sqlite:///study.db, got {shown(url)}")
-        if parsed.database in (None, "", ":memory:"):
-            raise InputError(f"storage: {expected}, got {shown(url)}, a database in memory that would be lost")
+    """Read a database URL, refusing also what would be forgotten when the command ends."""
+    parsed = read_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise InputError(
+            f'storage: expected a URL such as "sqlite:///study.db", got {shown(url)}, a database in memory that would be lost'
+        )
     return parsed
 
 

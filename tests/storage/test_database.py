@@ -80,8 +80,7 @@ def test_an_empty_database_holds_no_studies(tmp_path: Path) -> None:
     [
         ("study.db", "expected a URL such as"),
         ("mysql://host/name", "only sqlite and postgresql"),
-        ("sqlite://study.db", "with three slashes"),
-        ("sqlite:///study.db?mode=ro", "no options"),
+        ("sqlite://study.db", "takes three slashes"),
         ("sqlite:////nowhere/at/all/study.db", "folder /nowhere/at/all does not exist"),
     ],
 )

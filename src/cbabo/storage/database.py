@@ -36,7 +36,7 @@ class Database:
     """A connection pool to one database of the right revision."""
 
     def __init__(self, url: str) -> None:
-        self.url = _checked(url)
+        self.url = read_url(url)
         self.label = _label(self.url)
         self._engine = _engine(self.url)
         weakref.finalize(self, self._engine.dispose)
@@ -181,7 +181,8 @@ def on_network(path: Path, partitions: list[Any] | None = None) -> str | None:
     return kind if any(word in kind for word in _NETWORK) else None
 
 
-def _checked(url: str) -> URL:
+def read_url(url: str) -> URL:
+    """Read a database URL, or say in one sentence what is wrong with it, without showing a password."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:  # ValueError: the port is not a number
@@ -196,9 +197,9 @@ def _checked(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
         raise InputError(f"storage: only sqlite and postgresql are supported, got {parsed.get_backend_name()!r}")
-    if parsed.host or parsed.query:
+    if parsed.host:
         raise InputError(
-            f"storage: expected sqlite:///PATH with three slashes (four for an absolute path) and no options, got {url!r}"
+            f"storage: sqlite takes three slashes, as in sqlite:///study.db (four for an absolute path), got {url!r}"
         )
     return parsed
 
