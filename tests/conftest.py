@@ -4,24 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from cbabo import Constraint, Integer, Objective, Problem, Real
+from cbabo import Problem
 from cbabo.storage.database import Database
-from simulators import simulate_beam
+from simulators import make_beam, simulate_beam
 
 
 @pytest.fixture
 def beam() -> Problem:
-    """A small problem with a real and an integer variable, a >= limit and a fixed one."""
-    return Problem(
-        "beam",
-        [Real("width", 1.0, 3.0), Integer("ribs", 0, 4)],
-        Objective("mass", unit="kg"),
-        [
-            Constraint("stress", "<=", low=1.0, high=9.0, nominal=5.0),
-            Constraint("frequency", ">=", low=2.0, high=6.0),
-            Constraint("cost", "<=", limit=40.0),
-        ],
-    )
+    return make_beam()
 
 
 @pytest.fixture

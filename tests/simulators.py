@@ -1,6 +1,8 @@
-"""Simulators that several tests use; importable in worker processes too."""
+"""A problem and its simulator that several tests use; importable in worker processes too."""
 
 from __future__ import annotations
+
+from cbabo import Constraint, Integer, Objective, Problem, Real
 
 
 def simulate_beam(point: dict[str, float]) -> dict[str, float]:
@@ -13,3 +15,17 @@ def simulate_beam(point: dict[str, float]) -> dict[str, float]:
         "cost": 5.0 * width + 4.0 * ribs,
         "elements": 1000.0 * width,
     }
+
+
+def make_beam() -> Problem:
+    """A small problem with a real and an integer variable, a >= limit and a fixed one."""
+    return Problem(
+        "beam",
+        [Real("width", 1.0, 3.0), Integer("ribs", 0, 4)],
+        Objective("mass", unit="kg"),
+        [
+            Constraint("stress", "<=", low=1.0, high=9.0, nominal=5.0),
+            Constraint("frequency", ">=", low=2.0, high=6.0),
+            Constraint("cost", "<=", limit=40.0),
+        ],
+    )

@@ -12,28 +12,47 @@ from pathlib import Path
 
 import pytest
 
-from cbabo import Problem, Study
+from cbabo import Problem, Settings, Study
 from cbabo.errors import EvaluationError, InputError, RunStoppedError
 from cbabo.evaluations import Evaluations
 from simulators import simulate_beam
 
+QUICK = Settings.paper().replace(inner_steps=5, hidden_width=32)
+"""The paper's method with a small network, for everything that is not about the method itself."""
+
 DRIVER = textwrap.dedent("""
-    import sys, time
+    import os, signal, sys
     sys.path.insert(0, {tests!r})
-    from cbabo import Study
+    from cbabo import Study, step
+    from cbabo.evaluators.function import current_evaluation
     from simulators import simulate_beam
 
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
     def evaluate(point):
-        time.sleep({pause})
+        if {where!r} == "evaluating" and current_evaluation.get() == {number}:
+            die()
         return simulate_beam(point)
 
-    Study.open({url!r}, "beam").run(evaluate, budget={budget}, asynchronous={asynchronous})
+    def on_result(evaluation):
+        if {where!r} == "stored" and evaluation.id == {number}:
+            die()
+
+    def train(*arguments):
+        if {where!r} == "learning" and len(study.evaluations) == {number}:
+            die()
+        return true_train(*arguments)
+
+    true_train, step.train = step.train, train
+    study = Study.open({url!r}, "beam")
+    study.run(evaluate, budget={budget}, asynchronous={asynchronous}, on_result=on_result)
 """)
 
 
 @pytest.fixture
 def study(beam: Problem, url: str) -> Study:
-    return Study.create(beam, url)
+    return Study.create(beam, url, settings=QUICK)
 
 
 def content(evaluations: Evaluations) -> list[tuple[object, ...]]:
@@ -67,37 +86,66 @@ def test_a_run_spends_its_budget_and_no_more(study: Study) -> None:
     assert len(study.evaluations) == 37
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+def learned(study: Study) -> int:
+    """How many training steps the network has seen."""
+    from cbabo.learner import Learner
+
+    trainee = Learner.from_bytes(study._store.learner()[1]).trainee
+    return 0 if trainee is None else trainee.adam.steps
+
+
+@pytest.mark.parametrize(
+    ("settings", "asynchronous", "budgets"),
+    [
+        (QUICK, False, (7, 30, 33, 33, 57, 60)),
+        (QUICK, True, (7, 30, 33, 33, 57, 60)),
+        (Settings.paper(), False, (12, 31, 40, 45)),
+    ],
+    ids=["quick", "quick, asynchronous", "paper"],
+)
 def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
-    beam: Problem, tmp_path: Path, asynchronous: bool
+    beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, budgets: tuple[int, ...]
 ) -> None:
-    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db")
-    whole.run(simulate_beam, budget=60, asynchronous=asynchronous)
-    pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db")
-    for budget in (7, 30, 33, 33, 57, 60):
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
+    whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous)
+    assert learned(whole) == (budgets[-1] - 30) // 5 * settings.inner_steps
+    pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db", settings=settings)
+    for budget in budgets:
         pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
     assert content(pieces.evaluations) == content(whole.evaluations)
+    assert pieces._store.learner() == whole._store.learner()
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_killed_and_resumed_equals_uninterrupted(beam: Problem, tmp_path: Path, asynchronous: bool) -> None:
-    budget = 48
-    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db")
-    whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+@pytest.mark.parametrize(
+    ("settings", "asynchronous", "kills", "budget"),
+    [
+        (Settings.paper(), False, [("evaluating", 33), ("learning", 40)], 45),
+        (QUICK, True, [("stored", 37)], 42),
+    ],
+    ids=["paper", "quick, asynchronous"],
+)
+def test_killed_and_resumed_equals_uninterrupted(
+    beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, kills: list[tuple[str, int]], budget: int
+) -> None:
+    """Killed in the middle of an evaluation, after one, and while learning between two batches; the learner's state included.
+
+    So two processes, with other threads and hash seeds, also agree to the last bit.
+    """
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     url = f"sqlite:///{tmp_path}/killed.db"
-    study = Study.create(beam, url)
+    study = Study.create(beam, url, settings=settings)
     tests = str(Path(__file__).parent)
-    code = DRIVER.format(tests=tests, pause=0.05, url=url, budget=budget, asynchronous=asynchronous)
-    for goal in (3, 30, 37, 45):  # inside the initial design, at its end, inside and at the end of a batch
-        driver = subprocess.Popen([sys.executable, "-c", code])
-        deadline = time.monotonic() + 60
-        while len(study.evaluations.complete) < goal and time.monotonic() < deadline:
-            time.sleep(0.01)
-        driver.kill()
-        driver.wait()
-        assert goal <= len(study.evaluations.complete) < budget
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
+    for where, number in kills:
+        code = DRIVER.format(tests=tests, url=url, where=where, number=number, budget=budget, asynchronous=asynchronous)
+        driver = subprocess.Popen([sys.executable, "-c", code], env=environment)
+        whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)  # meanwhile; nothing to do the second time
+        assert driver.wait() == -signal.SIGKILL
+        assert len(study.evaluations.complete) == (number - 1 if where == "evaluating" else number)
+    assert learned(whole) > settings.inner_steps
     study.run(simulate_beam, budget=budget, asynchronous=asynchronous)
     assert content(study.evaluations) == content(whole.evaluations)
+    assert study._store.learner() == whole._store.learner()
 
 
 def test_failures_are_stored_and_the_run_goes_on(study: Study) -> None:
@@ -204,7 +252,7 @@ def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
         with lock:
             active += 1
             running.append((current_evaluation.get() or 0, active))
-        time.sleep(0.02)
+        time.sleep(0.1)
         with lock:
             active -= 1
         return simulate_beam(point)

@@ -111,3 +111,44 @@ def test_an_unknown_preset_gets_one_sentence_naming_the_known(preset: object) ->
 def test_settings_that_are_no_mapping_of_names_get_one_sentence(given: object) -> None:
     with pytest.raises(InputError, match=r"^settings: expected a mapping of names to values, got .*$"):
         Settings.from_dict(given)  # type: ignore[arg-type]
+
+
+def test_the_papers_numbers() -> None:
+    paper = Settings.paper()
+    assert (paper.horizon, paper.inner_steps, paper.training_steps, paper.thresholds_per_step) == (34, 50, 1700, 64)
+    assert (paper.hidden_layers, paper.hidden_width) == (3, 256)
+    assert (paper.learning_rate, paper.least_learning_rate, paper.beta, paper.alpha) == (1e-3, 1e-5, 0.5, 0.1)
+    assert (paper.candidates, paper.candidate_source, paper.similarity, paper.refine_radius) == (
+        1000,
+        "network",
+        0.05,
+        0.25,
+    )
+    assert (paper.recommend_candidates, paper.recommend_guided, paper.recommend_tolerance) == (50_000, 0.8, 1e-4)
+    assert (paper.objective_weight, paper.barrier_weight, paper.reward_weight) == (100.0, 10_000.0, 50.0)
+
+
+def test_every_setting_says_what_it_means() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"thresholds_per_step": 3},
+        {"learning_rate": 0},
+        {"beta": -0.1},
+        {"alpha": float("nan")},
+        {"candidate_source": "sobol"},
+        {"recommend_guided": 1.01},
+        {"refine_radius": 0},
+        {"hidden_layers": 0},
+        {"candidates": 0},
+    ],
+    ids=str,
+)
+def test_values_outside_their_meaning_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"^settings: {next(iter(change))}: .*$"):
+        Settings.paper().replace(**change)

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cbabo import Constraint, Objective, Problem, Real, Settings, Study
-from cbabo.errors import InputError, StudyError, StudyLockedError
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, Study
+from cbabo.errors import InputError, ModelError, StorageError, StudyError, StudyLockedError
+from learned import QUICK
+from simulators import make_beam, simulate_beam
 
 OUTPUTS = {"mass": 1.0, "stress": 2.0, "frequency": 3.0, "cost": 4.0}
 
@@ -179,13 +184,259 @@ def test_a_study_of_a_missing_database_is_refused(tmp_path: Path) -> None:
         Study.open(f"sqlite:///{tmp_path}/nothing.db", "beam")
 
 
+# ---- its model
+
+AT = {"stress": 5.0, "frequency": 3.0}
+
+
+@pytest.fixture
+def quick(beam: Problem, url: str) -> Study:
+    return Study.create(beam, url, settings=QUICK)
+
+
+def stored(url: str) -> list[str]:
+    """Everything in the database, as text."""
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        return list(connection.iterdump())
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_model_of_too_few_evaluations_gets_one_sentence(quick: Study, evaluate, count: int) -> None:
+    quick.run(evaluate, budget=count)
+    quick.ask(3)
+    for ask in (quick.model, lambda: quick.refine(AT, evaluate)):
+        with pytest.raises(ModelError, match=rf"^a model needs at least 2 measured designs, got {count}; run more .*$"):
+            ask()
+    assert len(quick.evaluations) == count + 3
+
+
+def test_a_model_is_a_pure_reading(quick: Study, url: str, evaluate, tmp_path: Path) -> None:
+    quick.run(evaluate, budget=37)
+    before = stored(url)
+    one, two = quick.model(), quick.model()
+    one.predict(AT), one.recommend(AT, {"stress": "loosen"}), one.save(tmp_path / "model")
+    assert stored(url) == before
+    assert one.predict(AT) == two.predict(AT)
+    assert len(one.evaluations) == 37
+    assert Model.load(tmp_path / "model").predict(AT) == one.predict(AT)
+
+
+def test_reading_a_model_does_not_change_the_run(beam: Problem, tmp_path: Path, evaluate) -> None:
+    read, unread = (
+        Study.create(beam, f"sqlite:///{tmp_path}/{name}.db", settings=QUICK) for name in ("read", "unread")
+    )
+    for budget in (20, 32, 40):
+        read.run(evaluate, budget=budget)
+        read.model()
+    unread.run(evaluate, budget=40)
+    assert [row.point for row in read.evaluations] == [row.point for row in unread.evaluations]
+    assert read._store.learner() == unread._store.learner()
+
+
+def test_a_model_can_be_had_while_the_study_runs(quick: Study, url: str, evaluate) -> None:
+    other = Study.open(url, "beam")
+    seen: list[int] = []
+
+    def nosy(point: dict[str, float]) -> dict[str, float]:
+        if len(other.evaluations.complete) in (5, 33):
+            seen.append(len(other.model().evaluations.complete))
+            with pytest.raises(StudyLockedError):
+                other.refine(AT, evaluate)
+        return evaluate(point)
+
+    quick.run(nosy, budget=35)
+    assert seen == [5, 33]
+    assert len(quick.evaluations.complete) == 35
+
+
+def test_a_model_of_imported_runs_only(quick: Study, evaluate) -> None:
+    points = quick.problem.space.points(np.random.default_rng(0).random((12, 2)))
+    quick.add(pd.DataFrame([{**point, **evaluate(point)} for point in points]))
+    model = quick.model()
+    answer = model.predict(AT)
+    assert answer.status == "predicted"
+    assert (
+        model.predict({"stress": 9.0, "frequency": 2.0}).point != model.predict({"stress": 1.0, "frequency": 6.0}).point
+    )
+    assert quick.model().predict(AT) == answer
+    assert quick._store.learner() == (0, None)
+
+
+def test_a_model_knows_what_was_told_since(quick: Study, evaluate) -> None:
+    quick.run(evaluate, budget=36)
+    before = quick.model()
+    (trial,) = quick.ask()
+    assert len(quick.model().surrogates.x) == 36
+    quick.tell(trial.id, evaluate(trial.point))
+    after = quick.model()
+    assert (len(before.surrogates.x), len(after.surrogates.x)) == (36, 37)
+    assert after.pcm.weights.equal(before.pcm.weights)  # only an iteration trains it
+
+
+def test_a_damaged_state_gets_one_sentence(quick: Study, url: str, evaluate) -> None:
+    quick.run(evaluate, budget=35)
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE learners SET state = substr(state, 1, 1000)")
+        connection.commit()
+    for ask in (quick.model, lambda: quick.ask(6)):
+        with pytest.raises(StorageError, match=r"^the learner's state in the database is damaged; restore .*$"):
+            ask()
+
+
+# ---- refinement
+
+
+@pytest.fixture(scope="module")
+def after_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "study.db"
+    Study.create(make_beam(), f"sqlite:///{path}", settings=QUICK).run(simulate_beam, budget=35)
+    return path
+
+
+@pytest.fixture
+def run(after_a_run: Path, url: str) -> Study:
+    """A study of 35 evaluations, each time a fresh copy."""
+    with (
+        contextlib.closing(sqlite3.connect(after_a_run)) as source,
+        contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as copy,
+    ):
+        source.backup(copy)
+    return Study.open(url, "beam")
+
+
+@pytest.mark.parametrize("evaluations", [1, 2])
+def test_refinements_are_stored_and_do_not_count(run: Study, evaluate, evaluations: int) -> None:
+    predicted = run.model().predict(AT)
+    calls: list[dict[str, float]] = []
+
+    def counting(point: dict[str, float]) -> dict[str, float]:
+        calls.append(point)
+        return evaluate(point)
+
+    answer = run.refine(AT, counting, evaluations=evaluations)
+    assert len(calls) == evaluations
+    assert calls[0] == predicted.point
+    rows = run.evaluations[35:]
+    assert [(row.id, row.kind, row.state) for row in rows] == [
+        (36 + i, "refine", "complete") for i in range(evaluations)
+    ]
+    assert [row.point for row in rows] == calls
+    assert rows[0].outputs == evaluate(calls[0])  # raw, with the number that nobody asked for
+    assert rows[0].seconds is not None
+    assert run.evaluations.requested == 35
+    assert answer.verified
+    assert answer.point in calls
+    assert {name: e.mean for name, e in answer.outputs.items()}.items() <= evaluate(answer.point).items()
+    run.run(evaluate, budget=37)
+    assert run.evaluations.requested == 37
+    assert len(run.evaluations) == 37 + evaluations
+
+
+def test_an_evaluation_is_stored_before_anyone_learns_from_it(run: Study, url: str, evaluate) -> None:
+    other = Study.open(url, "beam")
+    seen: list[list[str]] = []
+
+    def watching(point: dict[str, float]) -> dict[str, float]:
+        rows = other.evaluations[35:]
+        assert rows[-1].point == point
+        seen.append([row.state for row in rows])
+        return evaluate(point)
+
+    run.refine(AT, watching, evaluations=3)
+    assert seen == [["running"], ["complete", "running"], ["complete", "complete", "running"]]
+
+
+def test_the_next_model_and_the_next_batch_know_refinements(run: Study, evaluate) -> None:
+    before = len(run.model().surrogates.x)
+    run.refine(AT, evaluate)
+    model = run.model()
+    assert len(model.surrogates.x) == before + 2
+    refined = run.evaluations[36]
+    x = torch.from_numpy(model.problem.space.unit(model.problem.space.array([refined.point])))
+    assert float(model.surrogates.mean(x)[0, 0]) == pytest.approx(refined.outputs["mass"], abs=0.02)
+
+
+def test_a_failing_evaluator_is_told_and_stored(run: Study) -> None:
+    def broken(point: dict[str, float]) -> dict[str, float]:
+        raise ValueError("mesh did not converge")
+
+    predicted = run.model().predict(AT)
+    answer = run.refine(AT, broken)
+    assert answer.status == "predicted"
+    assert answer.point == predicted.point
+    assert answer.warnings == (
+        "evaluation 36 failed: ValueError: mesh did not converge",
+        "evaluation 37 failed: ValueError: mesh did not converge",
+        "not verified: every evaluation failed",
+    )
+    rows = run.evaluations[35:]
+    assert [(row.kind, row.state, row.failure) for row in rows] == [
+        ("refine", "failed", "ValueError: mesh did not converge")
+    ] * 2
+    assert "Traceback" in rows[0].log
+    assert run.evaluations.requested == 35
+    assert len(run.model().surrogates.x) == 35
+
+
+@pytest.mark.parametrize("outputs", [{"mass": 1.0}, {**OUTPUTS, "stress": float("nan")}, None, 3.0])
+def test_what_a_simulator_returns_wrongly_is_a_failure(run: Study, outputs: object) -> None:
+    answer = run.refine(AT, lambda point: outputs, evaluations=1)  # type: ignore[arg-type,return-value]
+    assert answer.status == "predicted"
+    assert len(answer.warnings) == 2
+    assert run.evaluations[35].state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"evaluations": 0}, "refine: evaluations must be a whole number from 1 on, got 0"),
+        ({"evaluations": -1}, "refine: evaluations must be"),
+        ({"evaluations": 1.5}, "refine: evaluations must be"),
+        ({"evaluations": True}, "refine: evaluations must be"),
+        ({"evaluations": None}, "refine: evaluations must be"),
+        ({"evaluate": 3}, "refine: evaluate must be a function of a point, got 3"),
+        ({"evaluate": None}, "refine: evaluate must be a function"),
+        ({"thresholds": {"stress": 5.0}}, "'frequency' is missing"),
+        ({"thresholds": {**AT, "cost": 3.0}}, "fixed by the problem"),
+        ({"thresholds": [[5.0, 3.0], [5.0, 3.0]]}, "got 2 rows"),
+        ({"thresholds": None}, "thresholds: expected"),
+    ],
+)
+def test_wrong_arguments_cost_nothing(run: Study, evaluate, changes: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        run.refine(**{"thresholds": AT, "evaluate": evaluate, **changes})  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert len(run.evaluations) == 35
+
+
+def test_an_interrupted_refinement_is_found_again_by_the_next_run(run: Study, evaluate) -> None:
+    def interrupt(point: dict[str, float]) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.refine(AT, interrupt)
+    assert run.optimiser is None
+    assert [(row.kind, row.state) for row in run.evaluations[35:]] == [("refine", "running")]
+    assert run.refine(AT, evaluate, evaluations=1).verified  # and does not stand in the way
+    run.run(evaluate, budget=35)
+    assert [(row.kind, row.state) for row in run.evaluations[35:]] == [("refine", "complete")] * 2
+    assert run.evaluations.requested == 35
+
+
+def test_refining_imported_runs_only(quick: Study, evaluate) -> None:
+    points = quick.problem.space.points(np.random.default_rng(0).random((8, 2)))
+    quick.add(pd.DataFrame([{**point, **evaluate(point)} for point in points]))
+    assert quick.refine(AT, evaluate).verified
+    assert [row.kind for row in quick.evaluations] == ["import"] * 8 + ["refine"] * 2
+
+
 class TellMachine(RuleBasedStateMachine):
     """Whatever the order of asks and tells: an evaluation is told once, nothing is lost, nothing comes back."""
 
     @initialize()
     def begin(self) -> None:
         problem = Problem("tiny", [Real("x", 0, 1)], Objective("f"), [Constraint("c", "<=", low=0, high=1)])
-        self.study = Study.create(problem, "sqlite://")
+        self.study = Study.create(problem, "sqlite://", settings=QUICK)
         self.pending: list[int] = []
         self.done: dict[int, str] = {}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cbabo.constraints import Constraint as Constraint
+    from cbabo.model import Model as Model
     from cbabo.problem import Objective as Objective
     from cbabo.problem import Problem as Problem
     from cbabo.settings import Settings as Settings
@@ -22,6 +23,7 @@ _HOMES = {
     "Constraint": "cbabo.constraints",
     "Discrete": "cbabo.space",
     "Integer": "cbabo.space",
+    "Model": "cbabo.model",
     "Objective": "cbabo.problem",
     "Problem": "cbabo.problem",
     "Real": "cbabo.space",

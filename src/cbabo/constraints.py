@@ -181,6 +181,13 @@ class ThresholdBox:
             return self._from_columns({n: thresholds[n].tolist() for n in thresholds.columns})
         return number_rows("thresholds", thresholds, self.names)
 
+    def row(self, thresholds: ThresholdsLike) -> FloatArray:
+        """Arrange one limit for each constraint as 1 x k; several rows are refused."""
+        rows = self.array(thresholds)
+        if len(rows) != 1:
+            raise InputError(f"thresholds: expected one limit for each constraint, got {len(rows)} rows")
+        return rows
+
     def named(self, row: FloatArray) -> Thresholds:
         """Name the entries of one row of thresholds."""
         return {name: float(value) for name, value in zip(self.names, row, strict=True)}

@@ -28,6 +28,14 @@ class StudyLockedError(StudyError):
     """Another process is optimising this study."""
 
 
+class SurrogateError(CbaboError):
+    """Surrogates cannot be fitted to the data, or were given data of another shape than theirs."""
+
+
+class ModelError(CbaboError):
+    """A model cannot be made or read: too few evaluations, or a file that is damaged, foreign or newer."""
+
+
 class EvaluationError(CbaboError):
     """One evaluation failed; evaluators raise it to give the reason, the log and whether trying again may help."""
 

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from cbabo.errors import InputError
 from cbabo.problem import RESERVED, Problem
 from cbabo.space import FloatArray, Point
 
@@ -100,9 +99,7 @@ class Evaluations(Sequence[Evaluation]):
 
     def best(self, thresholds: Mapping[str, float]) -> Evaluation | None:
         """Return the measured design with the best objective among those that obey these limits, if any."""
-        limits = self.problem.box.array(thresholds)
-        if len(limits) != 1:
-            raise InputError(f"thresholds: expected one limit for each constraint, got {len(limits)} rows")
+        limits = self.problem.box.row(thresholds)
         measured = self.complete
         objective = self.problem.objective.sign * measured.y[:, 0]
         usable = self.problem.box.feasible(measured.y, np.repeat(limits, len(measured), axis=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -23,6 +23,71 @@ class Settings(BaseModel):
 
     batch_size: int = Field(default=5, ge=1)
     """Evaluations proposed by one iteration."""
+
+    horizon: int = Field(default=34, ge=1)
+    """Iterations over which the learning rate falls and in whose second half monotonic guidance acts; not a budget."""
+
+    inner_steps: int = Field(default=50, ge=1)
+    """Training steps of the network in one iteration."""
+
+    thresholds_per_step: int = Field(default=64, ge=4)
+    """Thresholds in one training step: a quarter evenly along the diagonal, a quarter at random along it, half Sobol."""
+
+    hidden_layers: int = Field(default=3, ge=1)
+    """Hidden layers of the network."""
+
+    hidden_width: int = Field(default=256, ge=1)
+    """Neurons of each hidden layer."""
+
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Adam's learning rate at the beginning."""
+
+    least_learning_rate: float = Field(default=1e-5, gt=0)
+    """Adam's learning rate at the end of the horizon and after it."""
+
+    beta: float = Field(default=0.5, ge=0)
+    """Deviations added to a constrained output, and taken off the objective, in training and selection."""
+
+    alpha: float = Field(default=0.1, ge=0)
+    """Weight of the monotonic guidance; 0 leaves it out."""
+
+    candidates: int = Field(default=1000, ge=1)
+    """Designs among which a batch is chosen."""
+
+    candidate_source: Literal["network", "random"] = "network"
+    """Where they come from: the network at sampled thresholds, or uniformly at random (an ablation)."""
+
+    similarity: float = Field(default=0.05, ge=0)
+    """Least distance in the unit cube between two designs of a batch."""
+
+    refine_radius: float = Field(default=0.25, gt=0)
+    """Half-width, in the unit cube, of the region around an answer in which refinement looks for a better one."""
+
+    recommend_candidates: int = Field(default=50_000, ge=1)
+    """Thresholds tried by a recommendation."""
+
+    recommend_guided: float = Field(default=0.8, ge=0, le=1)
+    """Share of them that follow the intents; the others explore around the base."""
+
+    recommend_range: float = Field(default=0.2, gt=0)
+    """r: the reach of a recommendation in normalised thresholds; 0.5 r is the deviation of tightened and loosened limits."""
+
+    recommend_tolerance: float = Field(default=1e-4, ge=0)
+    """How far a predicted output may exceed its limit, in its own unit, and still count as feasible."""
+
+    objective_weight: float = Field(default=100.0, ge=0)
+    """w_f: what one unit of the objective is worth in a recommendation."""
+
+    barrier_weight: float = Field(default=10_000.0, ge=0)
+    """lambda_h: penalty for relaxing a limit that should be tightened or locked."""
+
+    reward_weight: float = Field(default=50.0, ge=0)
+    """lambda_r: reward for tightening a limit as asked, and penalty for loosening beyond the allowance."""
+
+    @property
+    def training_steps(self) -> int:
+        """Training steps of the whole horizon."""
+        return self.horizon * self.inner_steps
 
     if not TYPE_CHECKING:  # mypy knows the fields
 

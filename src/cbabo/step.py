@@ -6,14 +6,27 @@ is stored with the batch, so that a killed run goes on exactly where it was.
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
+import torch
 from scipy.stats import qmc
+from torch import Tensor
 
 from cbabo.evaluations import Evaluations
-from cbabo.seeding import child
+from cbabo.learner import Learner
+from cbabo.limits import Limits
+from cbabo.pcm import PCM, Adam
+from cbabo.problem import Problem
+from cbabo.seeding import child, child_seed
+from cbabo.selection import ThresholdSampler, select
 from cbabo.settings import Settings
-from cbabo.space import Point, Space
+from cbabo.space import Point, Real, Space
+from cbabo.surrogate import Surrogates, fit
+from cbabo.threads import one_thread
+from cbabo.training import Trainee, train
+
+FEWEST = 2
+"""Measured designs without which there is nothing to learn from."""
 
 
 def step(
@@ -22,22 +35,88 @@ def step(
     """Propose the next batch.
 
     1. The first call lays out a Latin hypercube that tops up what was imported to `initial_evaluations`.
-    2. Every further call proposes `batch_size` designs.
+    2. Every further call fits the surrogates to all measured designs, starting from the last fit,
+    3. trains the network on them for `inner_steps` steps,
+    4. and selects `batch_size` designs among the network's candidates.
 
     evaluations: everything measured so far, failures included; pending: asked for and not yet told; state: what the
-    previous call returned, None at first.
+    previous call returned, None at first. Too few measured designs to learn from are met with a Latin hypercube.
     """
-    iteration = 0 if state is None else int(json.loads(state)["iteration"])
-    space = evaluations.problem.space
+    learner = Learner.from_bytes(state)
+    problem, measured = evaluations.problem, evaluations.complete
     size = settings.batch_size
-    if iteration == 0:
-        missing = settings.initial_evaluations - len(evaluations.complete)
-        size = missing if missing > 0 else size
-    batch = latin_hypercube(space, size, seed, iteration)
-    return batch, json.dumps({"iteration": iteration + 1}).encode()
+    if learner.iteration == 0 and len(measured) < settings.initial_evaluations:
+        size = settings.initial_evaluations - len(measured)
+    if (learner.iteration == 0 and len(measured) < settings.initial_evaluations) or len(measured) < FEWEST:
+        batch = latin_hypercube(problem.space, size, seed, learner.iteration)
+        return batch, replace(learner, iteration=learner.iteration + 1).to_bytes()
+    with one_thread():
+        surrogates = fit_surrogates(measured, learner)
+        learner, candidates = learn(problem, surrogates, learner, settings, seed)
+        taken = (
+            torch.from_numpy(pending.x)
+            if len(pending)
+            else torch.empty(0, problem.space.dimension, dtype=torch.float64)
+        )
+        chosen = select(
+            candidates,
+            surrogates,
+            Limits.of(problem),
+            len(problem.box.names),
+            settings.beta,
+            settings.similarity,
+            size,
+            taken,
+            child(seed, "batch", learner.iteration),
+        )
+    return problem.space.points(chosen.numpy()), replace(learner, iteration=learner.iteration + 1).to_bytes()
 
 
 def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list[Point]:
     """Return a Latin hypercube of this many legal points."""
     sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
     return space.spread(sampler.random(count))
+
+
+def fit_surrogates(measured: Evaluations, learner: Learner) -> Surrogates:
+    """Fit one Gaussian process to every output of the measured designs, starting from the learner's last fit."""
+    return fit(torch.from_numpy(measured.x), torch.from_numpy(measured.y), warm=learner.hyperparameters)
+
+
+def learn(
+    problem: Problem, surrogates: Surrogates, learner: Learner, settings: Settings, seed: int
+) -> tuple[Learner, Tensor]:
+    """Train the network for one iteration; return the learner after it and the candidates (c x d) for a batch."""
+    k = len(problem.box.names)
+    sampler = ThresholdSampler(k, child_seed(seed, "sobol"), learner.sobol_position)
+    random = child(seed, "thresholds", learner.iteration)
+    thetas, sampler = sampler.draw(settings.inner_steps, settings.thresholds_per_step, random)
+    trainee = train(
+        learner.trainee or untrained(problem, settings, seed), surrogates, Limits.of(problem), thetas, settings
+    )
+    theta, sampler = sampler.draw(1, settings.candidates, random)
+    if settings.candidate_source == "network":
+        candidates = trainee.pcm.designs(theta[0])
+    else:
+        candidates = torch.from_numpy(random.random((settings.candidates, problem.space.dimension)))
+    after = replace(
+        learner, sobol_position=sampler.position, trainee=trainee, hyperparameters=surrogates.hyperparameters
+    )
+    return after, snapped(problem.space, candidates)
+
+
+def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:
+    """Return the network before its first training."""
+    hidden = [settings.hidden_width] * settings.hidden_layers
+    sizes = (len(problem.box.names), *hidden, problem.space.dimension)
+    pcm = PCM.initial(sizes, child_seed(seed, "network"))
+    return Trainee(pcm, Adam.initial(pcm.weights))
+
+
+def snapped(space: Space, x: Tensor) -> Tensor:
+    """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
+    if all(isinstance(v, Real) for v in space.variables):
+        return x
+    legal = torch.from_numpy(space.snap(x.numpy()))
+    continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
+    return torch.where(continuous, x, legal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from cbabo.constraints import ThresholdsLike
 from cbabo.errors import InputError, StudyError
 from cbabo.evaluations import Evaluation, Evaluations, Trial
 from cbabo.evaluators.function import Evaluate
+from cbabo.evaluators.guard import Guardian
 from cbabo.focus import Focus
 from cbabo.importing import ImportReport, check_rows
 from cbabo.problem import Problem
@@ -22,6 +23,10 @@ from cbabo.space import is_number
 from cbabo.storage.database import Database
 from cbabo.storage.store import StudyStore
 from cbabo.trials import Trials
+
+if TYPE_CHECKING:
+    from cbabo.answers import Answer
+    from cbabo.model import Model
 
 
 class Study:
@@ -177,6 +182,29 @@ class Study:
         )
         with self._store.locked():
             plan.drive(self._trials)
+
+    def model(self) -> Model:
+        """Return a model of everything measured so far; a pure reading, also while the study runs."""
+        from cbabo.learner import Learner
+        from cbabo.model import make_model
+
+        _, state = self._store.learner()
+        return make_model(self.evaluations, Learner.from_bytes(state), self.settings, self.seed)
+
+    def refine(self, thresholds: Mapping[str, float], evaluate: Evaluate, evaluations: int = 2) -> Answer:
+        """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, further ones look for a better one.
+
+        They are stored as kind "refine", do not count against the budget, and the next model knows them.
+        """
+        from cbabo.refine import refine
+
+        if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
+            raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
+        if not callable(evaluate):
+            raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        self.problem.box.row(thresholds)
+        with self._store.locked(), Guardian():
+            return refine(self.model(), thresholds, lambda point: self._trials.measure(point, evaluate), evaluations)
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):

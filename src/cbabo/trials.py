@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cbabo.evaluations import Evaluation, Evaluations, Trial
-from cbabo.evaluators.function import Outcome
+from cbabo.evaluators.function import Evaluate, Outcome, perform
+from cbabo.space import Point
 from cbabo.storage.store import StudyStore
 
 
@@ -50,6 +51,11 @@ class Trials:
             "worker": outcome.worker[:255] or None,
         }
         return self._store.finish(id, values)
+
+    def measure(self, point: Point, evaluate: Evaluate) -> Evaluation:
+        """Evaluate one design outside the budget, for one answer; it is stored before and after."""
+        trial = self._store.start(point, "refine")
+        return self.record(trial.id, perform(evaluate, trial.point, self.outputs, trial.id))
 
     def _advance(self) -> None:
         """Make one iteration of the method and store its batch with its state."""

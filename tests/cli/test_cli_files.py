@@ -267,11 +267,11 @@ def test_storage_upgrade_of_other_things(cli: Any, folder: Path) -> None:
 def test_demo_ends_by_itself_and_leaves_something_to_look_at(
     cli: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cbabo.cli.demo, "_BUDGET", 12)
+    monkeypatch.setattr(cbabo.cli.demo, "_BUDGET", 35)
     result = cli("demo", "shown")
-    assert "12/12 evaluations, 0 failed" in result.err
+    assert "35/35 evaluations, 0 failed" in result.err
     assert "limit c1" in result.out
-    assert len(pd.read_csv(folder / "shown" / "evaluations.csv")) == 12
+    assert len(pd.read_csv(folder / "shown" / "evaluations.csv")) == 37  # and two for the refined answer
     look_again = result.out.splitlines()[-1].removeprefix("Look again: cbabo ").split()
     assert "three_truss" in cli(*look_again).out
     assert "Nothing was left to evaluate" in cli("demo", "shown").err

@@ -4,10 +4,11 @@ import time
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from cbabo import Problem, Settings
-from cbabo.errors import StudyError, StudyLockedError
+from cbabo.errors import StorageError, StudyError, StudyLockedError
 from cbabo.storage import store as module
 from cbabo.storage.database import Database
 from cbabo.storage.lock import STALE_SECONDS, Holder, read_holder, write_holder
@@ -31,6 +32,13 @@ def test_what_a_study_was_created_with_comes_back(store: StudyStore, beam: Probl
     record = another(store).record
     assert (record.problem, record.seed, record.settings) == (beam, 7, Settings.default())
     assert {"cbabo", "numpy", "torch"} <= set(record.versions)
+
+
+def test_settings_of_another_version_get_a_sentence(store: StudyStore) -> None:
+    with store.database.writing() as connection:
+        connection.execute(sa.text("""UPDATE studies SET settings = '{"warp_drive": 9}'"""))
+    with pytest.raises(StorageError, match="settings that this version does not know"):
+        another(store)
 
 
 def test_seeds_may_be_large(database: Database, beam: Problem) -> None:

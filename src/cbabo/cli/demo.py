@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,10 @@ import typer
 from cbabo.cli.printing import print_frame
 from cbabo.cli.progress import watching
 from cbabo.errors import InputError
-from cbabo.evaluations import Evaluations
 from cbabo.study import Study
+
+if TYPE_CHECKING:
+    from cbabo.model import Model
 
 _BUDGET = 200
 _ROWS = 6
@@ -27,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to leave the study.")] = Path("demo"),
 ) -> None:
-    """Run a study of a three-bar truss and show what it found for several limits; running again resumes."""
+    """Run a study of a three-bar truss and answer several limits from it; running again resumes."""
     from cbabo import problems  # the catalogue takes a while to load, and no other command needs it
 
     try:
@@ -38,21 +40,21 @@ def demo(
     study = Study.create(shipped.problem, f"sqlite:///{folder.absolute()}/three_truss.db", "three_truss")
     with watching(study, _BUDGET, quiet=False) as on_result:
         study.run(shipped.evaluate, budget=_BUDGET, on_result=on_result)
-    frame = best_along_the_diagonal(study.evaluations)
-    print_frame(frame, "table", "three-bar truss: the best evaluated design as all three limits are relaxed")
+    print_frame(answers(study.model()), "table", "three-bar truss: predicted designs as all three limits are relaxed")
+    limits = dict.fromkeys(study.problem.box.names, 2.0)
+    refined = study.refine(limits, shipped.evaluate)
+    obeyed = "obeyed" if refined.feasible else "not obeyed"
+    typer.echo(
+        f"Refined with two more simulations at limits of 2: f = {refined.objective.mean:.6g}, measured, limits {obeyed}.\n"
+    )
     table = folder / "evaluations.csv"
     study.evaluations.to_frame().to_csv(table, index=False)
     typer.echo(f"The study is in {folder / 'three_truss.db'}, all {len(study.evaluations)} evaluations are in {table}.")
     typer.echo(f"Look again: cbabo status sqlite:///{folder / 'three_truss.db'}::three_truss")
 
 
-def best_along_the_diagonal(evaluations: Evaluations) -> pd.DataFrame:
-    """Return the best evaluated design for limits from strictest to most relaxed."""
-    box = evaluations.problem.box
-    rows = []
-    for level in np.linspace(0.0, 1.0, _ROWS):
-        thresholds = box.named(box.from_theta(np.full((1, len(box.names)), level))[0])
-        best = evaluations.best(thresholds)
-        found = {} if best is None else {**best.point, **best.outputs}
-        rows.append({f"limit {name}": value for name, value in thresholds.items()} | found)
-    return pd.DataFrame(rows)
+def answers(model: Model) -> pd.DataFrame:
+    """Return the model's answers for limits from strictest to most relaxed."""
+    box = model.problem.box
+    theta = np.tile(np.linspace(0.0, 1.0, _ROWS)[:, None], (1, len(box.names)))
+    return model.predict_many(box.from_theta(theta)).to_frame()

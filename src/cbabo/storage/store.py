@@ -59,7 +59,7 @@ class StudyStore:
             "problem": json.dumps(problem.to_dict()),
             "seed": str(seed),
             "settings": settings.model_dump_json(),
-            "versions": json.dumps(_versions()),
+            "versions": json.dumps(versions()),
             "created": time.time(),
         }
         new = name not in study_names(database)
@@ -79,15 +79,7 @@ class StudyStore:
         if row is None:
             names = ", ".join(repr(n) for n in study_names(database)) or "none"
             raise StudyError(f"there is no study {name!r} in {database.label}; it holds: {names}")
-        record = StudyRecord(
-            id=row["id"],
-            name=row["name"],
-            problem=Problem.from_dict(json.loads(row["problem"])),
-            seed=int(row["seed"]),
-            settings=Settings.model_validate_json(row["settings"]),
-            versions=json.loads(row["versions"]),
-            created=_utc(row["created"]),
-        )
+        record = _record(database, row)
         return cls(database, record)
 
     # ---- reading
@@ -286,6 +278,24 @@ class StudyStore:
         return number
 
 
+def _record(database: Database, row: sa.RowMapping) -> StudyRecord:
+    try:
+        return StudyRecord(
+            id=row["id"],
+            name=row["name"],
+            problem=Problem.from_dict(json.loads(row["problem"])),
+            seed=int(row["seed"]),
+            settings=Settings.model_validate_json(row["settings"]),
+            versions=json.loads(row["versions"]),
+            created=_utc(row["created"]),
+        )
+    except ValueError as error:  # of JSON, of the problem or of the settings
+        raise StorageError(
+            f"{database.label}: study {row['name']!r} states a problem or settings that this version does not know; "
+            "use the version of cbabo that created it, or a newer one"
+        ) from error
+
+
 def study_names(database: Database) -> list[str]:
     """List the studies of a database."""
     with database.reading() as connection:
@@ -320,7 +330,8 @@ def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, tz=UTC)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of this package and of what it computes with."""
     found = {}
     for name in _RECORDED:
         try:

@@ -1,0 +1,157 @@
+"""Commands that ask a study's model: predict, refine, recommend, export model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from cbabo.answers import Answer, Recommendation
+from cbabo.cli.options import Format, FormatOption, StudyArgument, open_study, pairs, read_file
+from cbabo.cli.printing import print_facts, print_frame, print_json, simulator_output
+from cbabo.errors import InputError
+from cbabo.evaluators.function import Evaluate, load_function
+from cbabo.problem import Problem
+
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="NAME=VALUE", help="A limit; those left out stay at their nominal value."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(predict)
+    app.command()(refine)
+    app.command()(recommend)
+
+
+def predict(
+    study: StudyArgument,
+    at: AtOption = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A CSV file with one row of limits per question.")] = None,
+    form: FormatOption = "table",
+) -> None:
+    """Answer limits at once: the design, what it is believed to do, and how likely it obeys them."""
+    opened = open_study(study)
+    if file is not None:
+        if at:
+            raise InputError("predict: expected --at or --file, got both")
+        print_frame(opened.model().predict_many(_read_thresholds(file)).to_frame(), form)
+        return
+    _show(_plain(opened.model().predict(_thresholds(opened.problem, at))), form)
+
+
+def refine(
+    study: StudyArgument,
+    at: AtOption = None,
+    evaluations: Annotated[int, typer.Option(min=1, help="Simulations to spend: 1 verifies, 2 also improves.")] = 2,
+    evaluator: Annotated[
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="The simulator, where STUDY is URL::name.")
+    ] = None,
+    form: FormatOption = "table",
+) -> None:
+    """Verify an answer with one simulation and improve it with a second."""
+    opened = open_study(study)
+    thresholds, evaluate = _thresholds(opened.problem, at), _evaluate(study, evaluator)
+    with simulator_output():
+        answer = opened.refine(thresholds, evaluate, evaluations)
+    _show(_plain(answer), form)
+
+
+def recommend(
+    study: StudyArgument,
+    at: AtOption = None,
+    tighten: Annotated[list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten.")] = None,
+    loosen: Annotated[
+        list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen.")
+    ] = None,
+    form: FormatOption = "table",
+) -> None:
+    """Propose limits from what should be tightened or may be loosened; the others stay locked."""
+    opened = open_study(study)
+    intents = [(name, "tighten") for name in tighten or []] + [(name, "loosen") for name in loosen or []]
+    both = {name for name, _ in intents if name in (tighten or []) and name in (loosen or [])}
+    if both:
+        raise InputError(f"recommend: {sorted(both)[0]!r} is to be tightened and loosened; name it once")
+    found = opened.model().recommend(_thresholds(opened.problem, at), dict(intents))  # type: ignore[arg-type]
+    _show(_plain_recommendation(found), form)
+
+
+def _show(record: dict[str, Any], form: Format) -> None:
+    """Print an answer: single values as lines, the rest as tables; as CSV the single values only."""
+    single = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
+    if form == "json":
+        print_json(record)
+    elif form == "csv":
+        flat = {
+            f"{name}.{key}": v for name, value in record.items() if isinstance(value, dict) for key, v in value.items()
+        }
+        print_frame(pd.DataFrame([{**single, **flat}]), "csv")
+    else:
+        print_facts({name.replace("_", " "): value for name, value in single.items()})
+        for name, value in record.items():
+            if isinstance(value, list | dict) and value:
+                print_frame(pd.DataFrame(value if isinstance(value, list) else [value]), "table", name)
+
+
+def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+    stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
+    unknown = [name for name in stated if name not in problem.box.names]
+    if unknown:
+        raise InputError(f"--at: unknown limit {unknown[0]!r}; expected one of {', '.join(problem.box.names)}")
+    return {**problem.box.nominal, **stated}
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--at: {name} must be a number, got {text!r}") from None
+
+
+def _read_thresholds(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error
+
+
+def _evaluate(study: str, evaluator: str | None) -> Evaluate:
+    if evaluator is not None:
+        return load_function(evaluator, Path.cwd())
+    if "::" in study:
+        raise InputError("refine: the evaluator is never taken from the database; add --evaluator module:function")
+    return read_file(study).evaluate()
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    outputs = [
+        {"output": name, "mean": estimate.mean, "std": estimate.std} for name, estimate in answer.outputs.items()
+    ]
+    return {
+        "status": answer.status,
+        "objective": answer.objective.mean,
+        "probability_feasible": answer.probability_feasible,
+        "warnings": [{"warning": text} for text in answer.warnings],
+        "limits": dict(answer.thresholds),
+        "design": dict(answer.point),
+        "outputs": outputs,
+    }
+
+
+def _plain_recommendation(found: Recommendation) -> dict[str, Any]:
+    changes = [
+        {"limit": name, "intent": c.intent, "before": c.before, "after": c.after, "effect": c.effect}
+        for name, c in found.changes.items()
+    ]
+    return {
+        "objective_before": found.base.objective.mean,
+        "objective_after": found.answer.objective.mean,
+        "improvement": found.improvement,
+        "probability_feasible": found.answer.probability_feasible,
+        "changes": changes,
+        "design": dict(found.answer.point),
+    }

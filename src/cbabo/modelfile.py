@@ -1,0 +1,128 @@
+"""A model in one file: tensors with a JSON header (safetensors), never pickle."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from cbabo.checksum import checksum
+from cbabo.errors import InputError, ModelError, SurrogateError
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.pcm import PCM
+from cbabo.problem import Problem
+from cbabo.settings import Settings
+from cbabo.storage.store import versions
+from cbabo.surrogate import Surrogates
+from cbabo.threads import one_thread
+
+FORMAT = 1
+_KEY = "cbabo"
+
+
+def write_model(
+    path: Path,
+    problem: Problem,
+    settings: Settings,
+    seed: int,
+    evaluations: Evaluations,
+    surrogates: Surrogates,
+    pcm: PCM,
+) -> None:
+    """Write the parts of a model."""
+    arrays, meta = surrogates.to_arrays()
+    tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
+    tensors["pcm.weights"] = pcm.weights.contiguous()
+    header = {
+        "format": FORMAT,
+        "versions": versions(),
+        "problem": problem.to_dict(),
+        "problem_digest": problem.digest,
+        "settings": settings.model_dump(),
+        "seed": seed,
+        "surrogates": meta,
+        "pcm_sizes": pcm.sizes,
+        "evaluations": [_plain(row) for row in evaluations],
+    }
+    sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
+    content = save(tensors, metadata={_KEY: json.dumps(sealed)})
+    try:
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            part.write_bytes(content)
+            part.replace(path)  # an older model stays whole until the new one is
+        finally:
+            part.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: the model cannot be written ({error}); choose another place") from error
+
+
+def read_model(path: Path) -> dict[str, Any]:
+    """Read the parts of a model: problem, settings, seed, evaluations, surrogates, pcm."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be read ({error.strerror}); check the path") from error
+    try:
+        tensors = load(content)
+        header_size = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + header_size]).get("__metadata__", {})
+    except (SafetensorError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: the file is damaged or not a model ({error}); save the model again") from error
+    if _KEY not in metadata:
+        raise ModelError(f"{path}: this file holds tensors of something else, not a model of cbabo; check the path")
+    try:
+        header = json.loads(metadata[_KEY])
+        newer = header["format"] > FORMAT
+        if not newer:
+            if header.pop("checksum") != checksum(json.dumps(header), tensors):
+                raise ValueError("another checksum")
+            with one_thread():  # as in the fit: the same to the last bit
+                return _parts(header, tensors)
+    except (AttributeError, LookupError, TypeError, ValueError, SurrogateError) as error:
+        raise ModelError(f"{path}: the file is damaged ({error}); save the model again") from error
+    raise ModelError(
+        f"{path}: this model was written by a newer version of cbabo (format {header['format']}, this one knows {FORMAT}); "
+        "install the newer version"
+    )
+
+
+def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    problem = Problem.from_dict(header["problem"])
+    if problem.digest != header["problem_digest"]:
+        raise ValueError("the problem's digest differs")
+    prefix = "surrogates."
+    arrays = {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
+    sizes = tuple(header["pcm_sizes"])
+    weights = tensors["pcm.weights"]
+    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
+    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    return {
+        "problem": problem,
+        "settings": Settings(**header["settings"]),
+        "seed": header["seed"],
+        "evaluations": Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"])),
+        "surrogates": Surrogates.from_arrays(arrays, header["surrogates"]),
+        "pcm": PCM(sizes, weights),
+    }
+
+
+def _plain(row: Evaluation) -> dict[str, Any]:
+    plain = asdict(row)
+    plain["started"] = None if row.started is None else row.started.isoformat()
+    return plain
+
+
+def _evaluation(plain: dict[str, Any]) -> Evaluation:
+    started = plain.pop("started")
+    return Evaluation(**plain, started=None if started is None else datetime.fromisoformat(started))

@@ -1,0 +1,106 @@
+"""Refinement: measure the predicted design, then look once more close to it.
+
+The evaluator is an argument, and what it measures is handed back to the caller, who stores it before it is learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from cbabo.acquisition import maximise
+from cbabo.answers import Answer, Estimate
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.model import Model, outside_warnings
+from cbabo.seeding import child_seed
+from cbabo.space import FloatArray, Point
+from cbabo.step import snapped
+from cbabo.surrogate import fit
+from cbabo.threads import one_thread
+
+Measure = Callable[[Point], Evaluation]
+"""Evaluates a design, stores the outcome, and returns it; failed or complete."""
+
+
+def refine(model: Model, thresholds: Mapping[str, float], measure: Measure, evaluations: int = 2) -> Answer:
+    """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, every further one looks for a better one.
+
+    Every call after the first refits the surrogates on all data and maximises LogcEI within `refine_radius` of the prediction,
+    among designs that were not tried before; it ends early if there is none. The better design is returned: feasible before
+    infeasible, then by objective, or by total violation where none is feasible. Failed evaluations are told as warnings.
+    """
+    row = model.problem.box.row(thresholds)
+    predicted = model.predict(thresholds)
+    made: list[Evaluation] = []
+    for number in range(evaluations):
+        point = predicted.point if number == 0 else _next(model, predicted, row, made, number)
+        if point is None:
+            break
+        made.append(measure(point))
+    failures = tuple(f"evaluation {e.id} failed: {e.failure}" for e in made if e.state != "complete")
+    measured = [e for e in made if e.state == "complete"]
+    if not measured:
+        return replace(predicted, warnings=(*predicted.warnings, *failures, "not verified: every evaluation failed"))
+    answer = verified(model, row, better(model, row, measured))
+    return replace(answer, warnings=(*answer.warnings, *failures))
+
+
+def better(model: Model, row: FloatArray, measured: Sequence[Evaluation]) -> Evaluation:
+    """Return the best of measured designs for the thresholds (1 x k), by the rule of `refine`."""
+    table = Evaluations(model.problem, tuple(measured))
+    rows = np.repeat(row, len(table), axis=0)
+    feasible = model.problem.box.feasible(table.y, rows)
+    objective = model.problem.objective.sign * table.y[:, 0]
+    violation = np.clip(model.problem.box.violations(table.y, rows), 0.0, None).sum(axis=1)
+    keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(table))]
+    return measured[min(range(len(table)), key=keys.__getitem__)]
+
+
+def verified(model: Model, row: FloatArray, evaluation: Evaluation) -> Answer:
+    """Return a measured design as the answer to the thresholds (1 x k)."""
+    problem = model.problem
+    outputs = {name: Estimate(evaluation.outputs[name], 0.0) for name in problem.outputs}
+    y = np.array([[evaluation.outputs[name] for name in problem.outputs]])
+    return Answer(
+        thresholds=problem.box.named(row[0]),
+        point=dict(evaluation.point),
+        objective=outputs[problem.objective.name],
+        outputs=outputs,
+        probability_feasible=float(problem.box.feasible(y, row)[0]),
+        status="verified",
+        warnings=outside_warnings(problem, row[0]),
+    )
+
+
+def _next(model: Model, predicted: Answer, row: FloatArray, made: Sequence[Evaluation], number: int) -> Point | None:
+    problem, settings = model.problem, model.settings
+    tried = Evaluations(problem, (*model.evaluations, *made))
+    table = tried.complete
+    incumbent = table.best(problem.box.named(row[0]))
+    best = None if incumbent is None else problem.objective.sign * incumbent.outputs[problem.objective.name]
+    centre = torch.from_numpy(problem.space.unit(problem.space.array([predicted.point])))[0]
+    lower = (centre - settings.refine_radius).clamp_min(0.0)
+    upper = (centre + settings.refine_radius).clamp_max(1.0)
+    with one_thread():
+        x = torch.from_numpy(table.x)
+        surrogates = fit(x, torch.from_numpy(table.y), warm=model.surrogates.hyperparameters)
+        near = ((x >= lower) & (x <= upper)).all(1)
+        extra = torch.cat([centre.unsqueeze(0), x[near]])
+        theta = torch.from_numpy(problem.box.to_theta(row))
+        seed = child_seed(model.seed, "refine", number)
+        chosen = maximise(
+            surrogates,
+            model.limits,
+            theta,
+            best,
+            lower,
+            upper,
+            extra,
+            seed,
+            legal=lambda x: snapped(problem.space, x),
+            known=torch.from_numpy(tried.x),
+        )
+    return None if chosen is None else problem.space.points(chosen.unsqueeze(0).numpy())[0]

@@ -1,0 +1,163 @@
+"""Fitting surrogates: hyperparameters by maximum a posteriori, all outputs together, warm from the last fit.
+
+Symbols and shapes
+    x    n x d    evaluated points, unit cube; y  n x q  outputs, natural units
+    u    q x p    log lengthscales and log noise, p = d + 1
+    starts   t x p   where a descent from scratch begins, the same for every output
+
+Warm, a fit descends from the last hyperparameters with the curvature learned there: five evaluations or so. A first fit
+explores: it descends roughly from every start and goes on with the best. A warm fit explores too, and keeps the better for each
+output, when the data have grown by `growth` since the last exploration; and for one output, when its objective has become
+worse than at the last fit. With more than 256 evaluations the starts descend on 256 of them.
+
+Failure, one policy: a trial whose covariance has no Cholesky factor counts as infinitely bad, so its step is shortened; if a
+start has none, that start is dropped; if the warm start is dropped, the output explores; if all are dropped, the starts are
+tried with noise raised tenfold, up to 1; then SurrogateError.
+
+Everything runs on one thread (the caller's count is restored) and is the same to the last bit on the same machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cbabo.errors import SurrogateError
+from cbabo.surrogate.data import check_data, standardisation
+from cbabo.surrogate.descent import Descent, descend
+from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
+from cbabo.surrogate.likelihood import Objective, Priors
+
+_SUBSET = 256  # evaluations that starts from scratch see at most
+_ROUGH = 1e-4  # tolerance of their descents; the best one goes on
+_SURPRISE = 0.02  # rise of the objective per evaluation since the last fit that makes an output explore
+
+
+def fit(
+    x: Tensor,
+    y: Tensor,
+    *,
+    warm: Hyperparameters | None = None,
+    priors: Priors | None = None,
+    growth: float = 1.25,
+    tolerance: float = 1e-7,
+    max_rounds: int = 200,
+) -> Surrogates:
+    """Return surrogates fitted to x (n x d, unit cube) and y (n x q, natural units), double precision.
+
+    `warm` are the hyperparameters of an earlier fit to the same problem; `growth` 1 explores every time, inf never again.
+    `tolerance` is the gain in the objective per evaluation below which a descent ends.
+    """
+    check_data(x, y, least=2)
+    if warm is not None:
+        check_same_problem(warm, x, y)
+    d = x.shape[1]
+    centre, scale = standardisation(y)
+    sound = centre.isfinite() & scale.isfinite()
+    if not bool(sound.all()):
+        raise SurrogateError(
+            f"Expected outputs with a finite spread, got values too large for it in output {int((~sound).nonzero()[0])}; change "
+            "its unit."
+        )
+    with _one_thread(), torch.no_grad():
+        objective = Objective(x.clone(), ((y - centre) / scale).T.contiguous(), priors or Priors.botorch(d))
+        search = _Search(objective, tolerance, max_rounds)
+        if warm is None:
+            found, explored = search.from_scratch(torch.arange(y.shape[1])), len(x)
+        else:
+            found, explored = search.from_last(warm, growth)
+        lengthscales = found.u[:, :d].exp()
+        factor, noise = factorise(x, lengthscales, found.u[:, d].exp())
+        constant = objective.constant(factor)
+        hyperparameters = Hyperparameters(lengthscales, noise, constant, found.curvature, found.value, explored)
+        return assembled(x, y, hyperparameters, centre, scale, factor)
+
+
+@dataclass(frozen=True)
+class _Search:
+    objective: Objective
+    tolerance: float
+    max_rounds: int
+
+    def from_last(self, warm: Hyperparameters, growth: float) -> tuple[Descent, int]:
+        """Return the best for each output, and the number of evaluations at the last exploration."""
+        u = torch.cat([warm.lengthscales, warm.noise.unsqueeze(-1)], dim=-1).log()
+        outputs = torch.arange(len(u))
+        found = self._descend(self.objective, outputs, u, warm.curvature, self.tolerance)
+        n = len(self.objective.x)
+        explore = n >= growth * warm.explored
+        surprised = ~found.value.isfinite()
+        if warm.value is not None:
+            surprised |= found.value > warm.value + _SURPRISE
+        due = outputs if explore else surprised.nonzero().squeeze(-1)
+        if len(due):
+            found = _better(found, self.from_scratch(due), due)
+        return found, n if explore else warm.explored
+
+    def from_scratch(self, outputs: Tensor) -> Descent:
+        """Return the best of all starts for the given outputs (o indices)."""
+        starts = _starts(self.objective.priors, self.objective.x.shape[1])
+        while True:
+            found = self._best_of(starts, outputs)
+            if bool(found.value.isfinite().all()):
+                return found
+            if bool((starts[:, -1] >= 0.0).all()):
+                j = int(outputs[(~found.value.isfinite()).nonzero()[0]])
+                raise SurrogateError(
+                    f"Expected a covariance matrix with a Cholesky factor at one start at least, got none for output {j} with "
+                    "any noise variance up to 1; look for extreme values in that output."
+                )
+            starts[:, -1] = (starts[:, -1] + math.log(10.0)).clamp_max(0.0)
+
+    def _best_of(self, starts: Tensor, outputs: Tensor) -> Descent:
+        t, o = len(starts), len(outputs)
+        thinned = self.objective.thinned(_SUBSET)
+        rough = self._descend(thinned, outputs.repeat(t), starts.repeat_interleave(o, dim=0), None, _ROUGH)
+        at = rough.value.reshape(t, o).argmin(0) * o + torch.arange(o)
+        return self._descend(self.objective, outputs, rough.u[at], rough.curvature[at], self.tolerance)
+
+    def _descend(
+        self, objective: Objective, outputs: Tensor, u: Tensor, curvature: Tensor | None, tolerance: float
+    ) -> Descent:
+        def function(u: Tensor, problems: Tensor) -> tuple[Tensor, Tensor]:
+            return objective.value_and_gradient(u, outputs[problems])
+
+        lower = objective.priors.lower(objective.x.shape[1])
+        return descend(function, u, lower, curvature, tolerance=tolerance, max_rounds=self.max_rounds)
+
+
+def _starts(priors: Priors, d: int) -> Tensor:
+    """Return starts (t x p): the priors' modes as in BoTorch; short lengthscales; shortish ones with much noise.
+
+    Over five problems with 30 to 150 evaluations and several seeds the first alone missed the best optimum known by 0.001 per
+    evaluation or more in 26 of 540 outputs, all three in 2.
+    """
+    root = math.sqrt(d / 2.0)
+    short, noisy = priors.start(d), priors.start(d)
+    short[:d], short[d] = math.log(0.1 * root), math.log(1e-2)
+    noisy[:d], noisy[d] = math.log(0.3 * root), math.log(0.3)
+    return torch.maximum(torch.stack([priors.start(d), short, noisy]), priors.lower(d))
+
+
+def _better(a: Descent, b: Descent, outputs: Tensor) -> Descent:
+    """Return a with b's rows, which are of the given outputs, where they are lower."""
+    lower = b.value < a.value[outputs]
+    at = outputs[lower]
+    u, value, curvature = a.u.clone(), a.value.clone(), a.curvature.clone()
+    u[at], value[at], curvature[at] = b.u[lower], b.value[lower], b.curvature[lower]
+    return Descent(u, value, curvature, a.rounds + b.rounds, a.evaluations + b.evaluations)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,324 @@
+"""Fitted surrogates: one exact Gaussian process for each raw output, queried as one batch.
+
+Symbols and shapes
+    n, d, q, b   evaluations, variables, outputs, query points
+    x        n x d    evaluated points, unit cube; y  n x q  their outputs, natural units
+    m, s     q        centre and scale of each output; z = (y - m) / s, q x n
+    l, eta, c   q x d, q, q   lengthscales, noise variance and constant mean, of z
+    L        q x n x n   Cholesky factor of K = k(x, x) + eta I
+    a        q x n    K^-1 (z - c)
+
+At a query point with correlations k to the data: mean = m + s (c + k'a), variance = s^2 (1 - |v|^2) with v = L^-1 k: the
+latent function's, without noise, as BoTorch's posterior. Derivatives by x go through dh/dx (see kernel): with w = K^-1 k,
+dmean = s a'dk and dstd = -(s^2 / std) w'dk. Triangular solves, not K^-1: as fast, and 1 - |v|^2 loses fewer digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cbabo.errors import SurrogateError
+from cbabo.surrogate import kernel
+from cbabo.surrogate.data import check_data, check_query, standardisation
+
+if TYPE_CHECKING:
+    from botorch.models import ModelListGP
+
+_CHUNK_ELEMENTS = 250_000  # of q x b x n: the largest tensors of one query stay in the processor's cache
+_LEAST_VARIANCE = 1e-12  # of z: rounding must not make a variance negative
+_LARGEST_NOISE = 1.0  # of z: noise raised beyond this would explain everything
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What a fit finds, in units of standardised outputs; also where the next fit starts."""
+
+    lengthscales: Tensor
+    """q x d."""
+    noise: Tensor
+    """q, variances."""
+    constant: Tensor
+    """q, the mean far from all data."""
+    curvature: Tensor | None = None
+    """q x (d + 1) x (d + 1): approximate Hessians of the objective per point by log lengthscales and log noise."""
+    value: Tensor | None = None
+    """q, the objective per evaluation that they reached, to be minimised."""
+    explored: int = 0
+    """how many evaluations there were when the fit last started from scratch too."""
+
+
+@dataclass(frozen=True)
+class Surrogates:
+    """All outputs' Gaussian processes, conditioned on data; made by `fit` or `condition`."""
+
+    x: Tensor
+    """n x d, unit cube."""
+    y: Tensor
+    """n x q, natural units."""
+    hyperparameters: Hyperparameters
+    centre: Tensor
+    """q, natural units: what was subtracted from each output."""
+    scale: Tensor
+    """q, natural units: what each output was divided by."""
+    factor: Tensor = field(repr=False)
+    """q x n x n, lower triangular: L."""
+    weights: Tensor = field(repr=False)
+    """q x n: a."""
+
+    def predict(self, x: Tensor) -> Prediction:
+        """Return means and standard deviations at x (b x d), ready to give derivatives without autograd; not chunked."""
+        check_query(x, self.x.shape[1])
+        k, slope = kernel.correlation_and_slope(kernel.left(x, self.hyperparameters.lengthscales), self._right)
+        v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
+        variance = (1.0 - v.square().sum(-1)).clamp_min(_LEAST_VARIANCE)
+        return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, x, slope, v)
+
+    def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations (b x q each, natural units) at x (b x d); differentiable in x by autograd."""
+        check_query(x, self.x.shape[1])
+        parts = [self.predict(part) for part in _chunks(x, self._chunk)]
+        return torch.cat([p.mean for p in parts]), torch.cat([p.std for p in parts])
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Return means (b x q, natural units) at x (b x d), several times cheaper than with deviations."""
+        check_query(x, self.x.shape[1])
+        lengthscales = self.hyperparameters.lengthscales
+        return torch.cat(
+            [
+                self._mean(kernel.correlation(kernel.left(part, lengthscales), self._right))
+                for part in _chunks(x, self._chunk)
+            ]
+        )
+
+    def mean_std_and_gradients(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return mean, std (b x q each) and their derivatives by x (b x q x d each) at x (b x d), without autograd."""
+        check_query(x, self.x.shape[1])
+        parts = []
+        with torch.no_grad():
+            for part in _chunks(x, self._chunk):
+                prediction = self.predict(part)
+                parts.append((prediction.mean, prediction.std, *prediction.gradients()))
+        mean, std, dmean, dstd = (torch.cat(p) for p in zip(*parts, strict=True))
+        return mean, std, dmean, dstd
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Return what each evaluation (n x q, natural units) is predicted to be by all others: mean, and deviation with noise.
+
+        Hyperparameters are kept, so this is the closed form: z_i - a_i / P_ii and 1 / P_ii with P = K^-1.
+        """
+        precision = torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
+        z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
+        mean = (z - self.weights / precision).T * self.scale + self.centre
+        return mean, precision.rsqrt().T * self.scale
+
+    def with_data(self, x: Tensor, y: Tensor) -> Surrogates:
+        """Return surrogates conditioned on further points x (b x d) and outputs y (b x q); all that was fitted is kept."""
+        check_data(x, y, least=1)
+        if x.shape[1] != self.x.shape[1] or y.shape[1] != self.y.shape[1]:
+            raise SurrogateError(
+                f"Expected further data with {self.x.shape[1]} variables and {self.y.shape[1]} outputs, got {x.shape[1]} "
+                f"and {y.shape[1]}; pass unit-cube points and raw outputs in the order of the fit."
+            )
+        both = torch.cat([self.x, x]), torch.cat([self.y, y])
+        return condition(*both, self.hyperparameters, self.centre, self.scale)
+
+    def to_botorch(self) -> ModelListGP:
+        """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, in natural units and on unit-cube inputs."""
+        from botorch.models import ModelListGP
+
+        return ModelListGP(*(self._single(j) for j in range(self.y.shape[1])))
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, int | str]]:
+        """Return named arrays and plain values, from which `from_arrays` makes the same surrogates; factors are left out."""
+        h = self.hyperparameters
+        tensors = {
+            "x": self.x,
+            "y": self.y,
+            "centre": self.centre,
+            "scale": self.scale,
+            "lengthscales": h.lengthscales,
+            "noise": h.noise,
+            "constant": h.constant,
+        }
+        tensors |= {k: t for k, t in (("curvature", h.curvature), ("value", h.value)) if t is not None}
+        return {k: v.numpy().copy() for k, v in tensors.items()}, {"format": _FORMAT, "explored": h.explored}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64]], meta: Mapping[str, int | str]) -> Surrogates:
+        """Return the surrogates that `to_arrays` took apart."""
+        needed = {"x", "y", "centre", "scale", "lengthscales", "noise", "constant"}
+        if meta.get("format") != _FORMAT or not needed <= set(arrays):
+            raise SurrogateError(
+                f"Expected surrogates of format {_FORMAT} with arrays {sorted(needed)}, got format {meta.get('format')} with "
+                f"{sorted(arrays)}; save them again with this version."
+            )
+        t = {name: torch.tensor(array, dtype=torch.float64) for name, array in arrays.items()}
+        if any(t[name].shape != t["y"].shape[1:] for name in ("centre", "scale", "noise", "constant")):
+            raise SurrogateError(
+                f"Expected one centre, scale, noise and constant for each column of y {tuple(t['y'].shape)}, got "
+                f"{[tuple(t[name].shape) for name in ('centre', 'scale', 'noise', 'constant')]}; the saved data are damaged."
+            )
+        hyperparameters = Hyperparameters(
+            t["lengthscales"],
+            t["noise"],
+            t["constant"],
+            t.get("curvature"),
+            t.get("value"),
+            int(meta.get("explored", 0)),
+        )
+        return condition(t["x"], t["y"], hyperparameters, t["centre"], t["scale"])
+
+    @cached_property
+    def _right(self) -> Tensor:
+        return kernel.right(self.x, self.hyperparameters.lengthscales).contiguous()
+
+    @cached_property
+    def _ones_and_x(self) -> Tensor:
+        """n x (1 + d)."""
+        return torch.cat([torch.ones_like(self.x[:, :1]), self.x - kernel.CENTRE], dim=-1)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, _CHUNK_ELEMENTS // self.weights.numel())
+
+    def _mean(self, k: Tensor) -> Tensor:
+        z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
+        return z * self.scale + self.centre
+
+    def _single(self, j: int) -> Any:
+        from botorch.models import SingleTaskGP
+        from botorch.models.transforms.outcome import Standardize
+        from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+
+        z = (self.y[:, j : j + 1] - self.centre[j]) / self.scale[j]
+        covar_module = get_covar_module_with_dim_scaled_prior(ard_num_dims=self.x.shape[1])
+        model = SingleTaskGP(self.x, z, covar_module=covar_module, outcome_transform=None).to(self.x)
+        model.covar_module.lengthscale = self.hyperparameters.lengthscales[j]
+        model.likelihood.noise = self.hyperparameters.noise[j]
+        model.mean_module.constant = self.hyperparameters.constant[j]
+        transform = Standardize(m=1)  # set by hand: after `with_data` centre and scale are not those of y
+        transform.means = self.centre[j].reshape(1, 1)
+        transform.stdvs = self.scale[j].reshape(1, 1)
+        transform._stdvs_sq = transform.stdvs.square()
+        transform._is_trained = torch.tensor(True)
+        model.outcome_transform = transform
+        return model.eval()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What surrogates say at b points, with the intermediate results that derivatives need."""
+
+    mean: Tensor
+    """b x q, natural units."""
+    std: Tensor
+    """b x q, natural units, of the latent function."""
+    _surrogates: Surrogates = field(repr=False)
+    _x: Tensor = field(repr=False)
+    _slope: Tensor = field(repr=False)
+    _v: Tensor = field(repr=False)
+
+    def vjp(self, weight_mean: Tensor, weight_std: Tensor) -> Tensor:
+        """Return d/dx (b x d) of sum_j weight_mean_j mean_j + weight_std_j std_j, weights b x q.
+
+        Outputs that have no weight at any point are left out of the work.
+        """
+        s = self._surrogates
+        with torch.no_grad():
+            on_mean, on_std = (weight_mean * s.scale).T, (weight_std * s.scale.square() / self.std).T
+            used = ((weight_mean != 0) | (weight_std != 0)).any(0)
+            factor, weights, slope, v = s.factor, s.weights, self._slope, self._v
+            inverse_square = s.hyperparameters.lengthscales.pow(-2)
+            if not bool(used.all()):
+                at = used.nonzero().squeeze(-1)
+                on_mean, on_std, factor, weights = on_mean[at], on_std[at], factor[at], weights[at]
+                slope, v, inverse_square = slope[at], v[at], inverse_square[at]
+            w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
+            w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
+            return (self._pull(w.mul_(slope)) * inverse_square.unsqueeze(-2)).sum(0)
+
+    def gradients(self) -> tuple[Tensor, Tensor]:
+        """Return dmean/dx and dstd/dx (b x q x d each)."""
+        s = self._surrogates
+        with torch.no_grad():
+            per_square = s.hyperparameters.lengthscales.pow(-2).unsqueeze(-2)
+            dmean = self._pull(self._slope * s.weights.unsqueeze(-2)) * (s.scale[:, None, None] * per_square)
+            w = torch.linalg.solve_triangular(s.factor, self._v, upper=False, left=False)
+            share = (s.scale.square() / self.std).T.unsqueeze(-1)
+            dstd = self._pull(w.mul_(self._slope)) * (-share * per_square)
+        return dmean.transpose(0, 1), dstd.transpose(0, 1)
+
+    def _pull(self, coefficients: Tensor) -> Tensor:
+        """Return sum_r coefficients_r (x'_r - x) (o x b x d) for coefficients (o x b x n) on the data."""
+        sums = coefficients @ self._surrogates._ones_and_x
+        return sums[..., 1:] - sums[..., :1] * (self._x - kernel.CENTRE)
+
+
+def condition(
+    x: Tensor,
+    y: Tensor,
+    hyperparameters: Hyperparameters,
+    centre: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Surrogates:
+    """Return surrogates with given hyperparameters on x (n x d) and y (n x q); centre and scale (q) are y's own unless given.
+
+    Where K has no Cholesky factor, that output's noise is raised tenfold until it has (the result's hyperparameters say so);
+    beyond a noise variance of 1 this ends in a SurrogateError.
+    """
+    check_data(x, y, least=1)
+    check_same_problem(hyperparameters, x, y)
+    if centre is None or scale is None:
+        centre, scale = standardisation(y)
+    factor, noise = factorise(x, hyperparameters.lengthscales, hyperparameters.noise)
+    return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor)
+
+
+def assembled(
+    x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor, factor: Tensor
+) -> Surrogates:
+    """Return surrogates from parts that belong together; L (q x n x n) is of exactly these hyperparameters."""
+    residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
+    weights = torch.cholesky_solve(residual, factor).squeeze(-1)
+    return Surrogates(x.detach().clone(), y.detach().clone(), hyperparameters, centre, scale, factor, weights)
+
+
+def factorise(x: Tensor, lengthscales: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Return L (q x n x n) for x (n x d) and the noise (q) with which it exists: as given, or raised (see `condition`)."""
+    k = kernel.correlation(kernel.left(x, lengthscales), kernel.right(x, lengthscales))
+    k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+    factor, info = torch.linalg.cholesky_ex(k)
+    noise = noise.clone()
+    while bool(info.any()):
+        bad = info.nonzero().squeeze(-1)
+        noise[bad] *= 10.0
+        if bool((noise[bad] > _LARGEST_NOISE).any()):
+            raise SurrogateError(
+                f"Expected a covariance matrix with a Cholesky factor, got none for output {int(bad[0])} with any noise variance "
+                f"up to {_LARGEST_NOISE:g}; look for extreme lengthscales in that output."
+            )
+        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+        factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
+    return factor, noise
+
+
+def check_same_problem(hyperparameters: Hyperparameters, x: Tensor, y: Tensor) -> None:
+    """Refuse hyperparameters that are not of y's outputs and x's variables."""
+    if hyperparameters.lengthscales.shape != (y.shape[1], x.shape[1]):
+        raise SurrogateError(
+            f"Expected hyperparameters of {y.shape[1]} outputs and {x.shape[1]} variables, got "
+            f"{tuple(hyperparameters.lengthscales.shape)}; pass those of a fit to the same problem."
+        )
+
+
+def _chunks(x: Tensor, size: int) -> list[Tensor]:
+    return [x[i : i + size] for i in range(0, max(1, len(x)), size)]

@@ -1,0 +1,46 @@
+"""The kernel: its radial function stands here alone, so that another one is a change to this module only.
+
+Symbols and shapes
+    x, x'    b x d and n x d   points, unit cube
+    l        q x d    lengthscales, one row for each output
+    h        q x b x n   minus half the squared scaled distance: -1/2 sum_i (x_i - x'_i)^2 / l_i^2
+    k(h)     q x b x n   correlation, k(0) = 1
+    k'(h)    q x b x n   its derivative; dh/dx_i = -(x_i - x'_i) / l_i^2 and dh/dlog l_i = (x_i - x'_i)^2 / l_i^2
+
+h is one matrix product of `left(x)` and `right(x')`, without a b x n x d tensor. Rounding may leave h at +1e-15 where it
+should be 0. RBF: k(h) = exp(h) = k'(h).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+CENTRE = 0.5
+"""Points are taken relative to the cube's centre in products, which halves their rounding error."""
+
+
+def left(x: Tensor, lengthscales: Tensor) -> Tensor:
+    """Return the left factor of h (q x b x (d + 2)) for points x (b x d)."""
+    scaled = (x - CENTRE) / lengthscales.unsqueeze(-2)
+    half = scaled.square().sum(-1, keepdim=True).mul(-0.5)
+    return torch.cat([scaled, half, torch.ones_like(half)], dim=-1)
+
+
+def right(x: Tensor, lengthscales: Tensor) -> Tensor:
+    """Return the right factor of h (q x (d + 2) x n) for points x (n x d)."""
+    scaled = (x - CENTRE) / lengthscales.unsqueeze(-2)
+    half = scaled.square().sum(-1, keepdim=True).mul(-0.5)
+    return torch.cat([scaled, torch.ones_like(half), half], dim=-1).mT
+
+
+def correlation(left_factor: Tensor, right_factor: Tensor) -> Tensor:
+    """Return k (q x b x n)."""
+    h = torch.bmm(left_factor, right_factor)
+    return h.exp() if h.requires_grad else h.exp_()
+
+
+def correlation_and_slope(left_factor: Tensor, right_factor: Tensor) -> tuple[Tensor, Tensor]:
+    """Return k and k' (q x b x n each); they may share memory."""
+    k = correlation(left_factor, right_factor)
+    return k, k

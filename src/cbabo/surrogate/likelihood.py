@@ -1,0 +1,137 @@
+"""The maximum-a-posteriori objective of all outputs at once, with its gradient in closed form.
+
+Symbols and shapes
+    x        n x d    evaluated points, unit cube
+    z        q x n    outputs, standardised
+    u        q x p    what is sought, p = d + 1: logarithms of d lengthscales l and of the noise variance eta
+    K        q x n x n   k(x, x; l) + eta I
+    c        q        constant mean; the best c given l and eta is 1'K^-1 z / 1'K^-1 1 (it has no prior), so it is not sought
+    a        q x n    K^-1 (z - c)
+    J        q        -(log N(z | c, K) + log p(l) + log p(eta)) / n, as BoTorch's ExactMarginalLogLikelihood, negated
+
+Gradient: with A = K^-1 - a a' and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and
+dJ/dlog eta = eta tr(A) / 2n, both less the priors' share. The double sum is a matrix product, for G is symmetric:
+2 (rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from cbabo.surrogate import kernel
+
+_CHUNK_ELEMENTS = 160_000  # n x n matrices handled together: a few stay in the processor's cache
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Log-normal priors of lengthscales and noise variance, and their least allowed values."""
+
+    lengthscale_location: float
+    lengthscale_scale: float
+    noise_location: float
+    noise_scale: float
+    min_lengthscale: float
+    min_noise: float
+
+    @classmethod
+    def botorch(cls, d: int) -> Priors:
+        """Return the priors of BoTorch's SingleTaskGP for d variables."""
+        return cls(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0), -4.0, 1.0, 2.5e-2, 1e-4)
+
+    def start(self, d: int) -> Tensor:
+        """Return u (p) at the priors' modes, where BoTorch starts."""
+        u = torch.full((d + 1,), self.lengthscale_location - self.lengthscale_scale**2, dtype=torch.float64)
+        u[d] = self.noise_location - self.noise_scale**2
+        return torch.maximum(u, self.lower(d))
+
+    def lower(self, d: int) -> Tensor:
+        """Return the lower bounds of u (p)."""
+        u = torch.full((d + 1,), math.log(self.min_lengthscale), dtype=torch.float64)
+        u[d] = math.log(self.min_noise)
+        return u
+
+
+@dataclass(frozen=True)
+class Objective:
+    """J of the outputs z at u; `value_and_gradient` is what a minimiser calls."""
+
+    x: Tensor
+    """n x d, unit cube."""
+    z: Tensor
+    """q x n, standardised."""
+    priors: Priors
+    ones_and_x: Tensor = field(init=False, repr=False)
+    """n x (1 + d): a column of ones beside the centred points."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "ones_and_x", torch.cat([torch.ones_like(self.x[:, :1]), self.x - kernel.CENTRE], dim=-1)
+        )
+
+    def value_and_gradient(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return J (o) and dJ/du (o x p) at u (o x p) for the given outputs (o indices); J is inf where K has no factor."""
+        n = self.x.shape[0]
+        size = max(1, _CHUNK_ELEMENTS // (n * n))
+        parts = [self._chunk(u[i : i + size], self.z[outputs[i : i + size]]) for i in range(0, len(u), size)]
+        value, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
+        return value, gradient
+
+    def constant(self, factor: Tensor) -> Tensor:
+        """Return c (q) given L (q x n x n)."""
+        half = torch.linalg.solve_triangular(
+            factor, torch.stack([self.z, torch.ones_like(self.z)], dim=-1), upper=False
+        )
+        half_z, half_1 = half.unbind(-1)
+        return torch.div((half_1 * half_z).sum(-1), half_1.square().sum(-1))
+
+    def thinned(self, most: int) -> Objective:
+        """Return the objective of at most so many evaluations, evenly taken in their order; itself if it has no more."""
+        n = len(self.x)
+        if n <= most:
+            return self
+        keep = torch.arange(most) * n // most
+        return Objective(self.x[keep], self.z[:, keep].contiguous(), self.priors)
+
+    def _chunk(self, u: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        n, d = self.x.shape
+        lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
+        k, slope = kernel.correlation_and_slope(kernel.left(self.x, lengthscales), kernel.right(self.x, lengthscales))
+        k.diagonal(dim1=-2, dim2=-1).copy_(
+            (1.0 + noise).unsqueeze(-1).expand(-1, n)
+        )  # K; the slope's diagonal is not used
+        factor, info = torch.linalg.cholesky_ex(k)
+        broken = info > 0
+        if bool(broken.any()):
+            factor[broken] = torch.eye(n, dtype=factor.dtype)
+        half = torch.linalg.solve_triangular(factor, torch.stack([z, torch.ones_like(z)], dim=-2).mT, upper=False)
+        half_z, half_1 = half.unbind(-1)
+        constant = (half_1 * half_z).sum(-1, keepdim=True) / half_1.square().sum(-1, keepdim=True)
+        residual = half_z - constant * half_1
+        a = torch.linalg.solve_triangular(factor.mT, residual.unsqueeze(-1), upper=True)
+        log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        value = 0.5 * residual.square().sum(-1) + log_det + 0.5 * n * _LOG_2PI
+
+        A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # mT: symmetric, but contiguous
+        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        products = A.mul_(slope) @ self.ones_and_x
+        x = self.ones_and_x[:, 1:]
+        spread = products[..., 0] @ x.square() - (x * products[..., 1:]).sum(-2)
+        gradient = torch.cat([spread / lengthscales.square(), 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
+
+        prior, prior_gradient = _log_priors(u, self.priors)
+        return torch.where(broken, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
+
+
+def _log_priors(u: Tensor, priors: Priors) -> tuple[Tensor, Tensor]:
+    d = u.shape[-1] - 1
+    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location])
+    scale = u.new_tensor([priors.lengthscale_scale] * d + [priors.noise_scale])
+    standard = (u - location) / scale
+    density = -0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI
+    return density.sum(-1), -standard / scale - 1.0

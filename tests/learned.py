@@ -1,0 +1,105 @@
+"""Small problems, data and surrogates for the tests of the method: everything here is quick to make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from scipy.stats import qmc
+
+from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.model import Model, make_model
+from cbabo.step import fit_surrogates
+from cbabo.surrogate import Surrogates
+from cbabo.threads import one_thread
+
+torch.set_num_threads(1)  # matrices are small here, and the cores are shared
+
+Simulate = Callable[[dict[str, float]], dict[str, float]]
+
+QUICK = Settings.paper().replace(
+    inner_steps=5,
+    horizon=6,
+    hidden_layers=2,
+    hidden_width=32,
+    thresholds_per_step=32,
+    candidates=80,
+    recommend_candidates=4000,
+    learning_rate=1e-2,
+)
+"""The paper's method with everything small."""
+
+
+def valley() -> Problem:
+    """Two reals; both limits cost something, one of them is a >= on the output of which another is a <=."""
+    return Problem(
+        "valley",
+        [Real("a", -1.0, 1.0), Real("b", 10.0, 30.0)],
+        Objective("f"),
+        [
+            Constraint("c", "<=", low=0.0, high=2.0),
+            Constraint("g", ">=", low=-1.0, high=1.0),
+            Constraint("g_top", "<=", limit=2.5, outputs="g"),
+        ],
+    )
+
+
+def simulate_valley(point: dict[str, float]) -> dict[str, float]:
+    a, b = point["a"], (point["b"] - 20.0) / 10.0
+    return {"f": (a - 0.6) ** 2 + 0.5 * (b + 0.4) ** 2, "c": 1.0 + a - 0.5 * b**2, "g": np.sin(2.0 * b) + a}
+
+
+def mirrored() -> Problem:
+    """The valley restated: maximise instead of minimise, >= instead of <= and the other way round."""
+    return Problem(
+        "mirrored",
+        [Real("a", -1.0, 1.0), Real("b", 10.0, 30.0)],
+        Objective("f", direction="maximize"),
+        [
+            Constraint("c", ">=", low=-2.0, high=0.0),
+            Constraint("g", "<=", low=-1.0, high=1.0),
+            Constraint("g_top", ">=", limit=-2.5, outputs="g"),
+        ],
+    )
+
+
+def simulate_mirrored(point: dict[str, float]) -> dict[str, float]:
+    return {name: -value for name, value in simulate_valley(point).items()}
+
+
+def lattice() -> Problem:
+    """No continuous variable at all."""
+    return Problem(
+        "lattice",
+        [Integer("i", 0, 3), Discrete("g", [0.1, 0.2, 0.8])],
+        Objective("f"),
+        [Constraint("c", "<=", low=0.0, high=4.0)],
+    )
+
+
+def simulate_lattice(point: dict[str, float]) -> dict[str, float]:
+    return {"f": (point["i"] - 2.4) ** 2 + 3.0 * (point["g"] - 0.5) ** 2, "c": point["i"] * (0.6 + point["g"])}
+
+
+def evaluated(problem: Problem, simulate: Simulate, count: int, seed: int = 1) -> Evaluations:
+    """Evaluate a Latin hypercube."""
+    points = problem.space.spread(qmc.LatinHypercube(problem.space.dimension, rng=seed).random(count))
+    rows = tuple(Evaluation(i + 1, "complete", "run", p, simulate(p)) for i, p in enumerate(points))
+    return Evaluations(problem, rows)
+
+
+def surrogates_of(evaluations: Evaluations) -> Surrogates:
+    with one_thread():
+        return fit_surrogates(evaluations.complete, Learner(0))
+
+
+def model_of(problem: Problem, simulate: Simulate, count: int = 20, settings: Settings = QUICK, seed: int = 0) -> Model:
+    """A model trained from scratch on a Latin hypercube."""
+    return make_model(evaluated(problem, simulate, count), Learner(0), settings, seed)
+
+
+def unit_points(count: int, dimension: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).random((count, dimension)))

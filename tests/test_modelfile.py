@@ -1,0 +1,248 @@
+"""A model in a file: the same answers after reading, and one sentence for everything that is not a sound model."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from cbabo import Model, Settings
+from cbabo.checksum import checksum
+from cbabo.errors import InputError, ModelError
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.model import make_model
+from learned import QUICK, evaluated
+from simulators import make_beam, simulate_beam
+
+AT = {"stress": 5.0, "frequency": 3.0}
+TABLE = np.array([[5.0, 3.0], [1.0, 6.0], [9.0, 2.0], [2.5, 4.5]])
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    rows = evaluated(make_beam(), simulate_beam, 12).rows
+    now = datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=UTC)
+    rest = (
+        Evaluation(90, "failed", "refine", rows[0].point, {}, "mesh „schief“", "log\nof it", now, 1.25, "host:12"),
+        Evaluation(91, "running", "run", rows[1].point, {}),
+    )
+    return make_model(Evaluations(make_beam(), (*rows, *rest)), Learner(0), QUICK, 3)
+
+
+@pytest.fixture
+def path(model: Model, tmp_path: Path) -> Path:
+    path = tmp_path / "beam.cbabo"
+    model.save(path)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises((ModelError, InputError)) as caught:
+        Model.load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    assert "; " in text  # what to do about it
+    return text
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    """Change the header as another version of the package might have written it, with a sound checksum."""
+    content = path.read_bytes()
+    tensors = load(content)
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
+    header.update(changes)
+    header = {k: v for k, v in header.items() if v != "missing" and k != "checksum"}
+    sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
+    path.write_bytes(save(tensors, metadata={"cbabo": json.dumps(sealed)}))
+    return path
+
+
+def test_the_same_answers_exactly(model: Model, path: Path) -> None:
+    again = Model.load(path)
+    assert again.predict(AT) == model.predict(AT)
+    before, after = model.predict_many(TABLE), again.predict_many(TABLE)
+    assert np.array_equal(before.points, after.points)
+    assert before.to_frame().equals(after.to_frame())
+    assert again.recommend(AT, {"stress": "loosen"}) == model.recommend(AT, {"stress": "loosen"})
+
+
+def test_everything_comes_back(model: Model, path: Path) -> None:
+    again = Model.load(str(path))
+    assert (again.problem, again.settings, again.seed) == (model.problem, model.settings, model.seed)
+    assert again.problem.digest == model.problem.digest
+    assert again.evaluations == model.evaluations
+    assert [type(v) for v in again.evaluations[0].point.values()] == [float, int]
+    assert again.pcm.sizes == model.pcm.sizes
+    assert again.pcm.weights.equal(model.pcm.weights)
+    h, g = again.surrogates.hyperparameters, model.surrogates.hyperparameters
+    assert h.lengthscales.equal(g.lengthscales)
+    assert h.noise.equal(g.noise)
+    assert again.surrogates.factor.equal(model.surrogates.factor)
+
+
+def test_saving_again_writes_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    Model.load(path).save(tmp_path / "second.cbabo")
+    assert (tmp_path / "second.cbabo").read_bytes() == path.read_bytes()
+
+
+def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
+    assert header["format"] == 1
+    assert header["versions"]["torch"]
+    assert header["problem_digest"] == make_beam().digest
+    assert header["settings"] == QUICK.model_dump()
+    assert len(header["evaluations"]) == 14
+    assert all(tensor.dtype == torch.float64 for tensor in load(content).values())
+    assert list(path.parent.iterdir()) == [path]  # nothing else is left behind
+
+
+def test_a_model_in_use_does_not_need_its_file(path: Path) -> None:
+    again = Model.load(path)
+    expected = again.predict(AT)
+    path.write_bytes(b"\0" * 100)
+    assert again.predict(AT) == expected
+
+
+@pytest.mark.parametrize("kept", [0, 1, 8, 50, 3000, 0.5, 0.9, -8, -1])
+def test_a_truncated_file_is_refused(path: Path, kept: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))] if isinstance(kept, float) else content[:kept])
+    assert "damaged" in refusal(path)
+
+
+def test_a_longer_file_is_refused(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+    assert "damaged" in refusal(path)
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
+    content = path.read_bytes()
+    for at in np.linspace(0, len(content) - 1, 60).astype(int):
+        broken = bytearray(content)
+        broken[at] ^= 2
+        path.write_bytes(bytes(broken))
+        refusal(path)
+
+
+def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
+    text = refusal(rewritten(path, format=2))
+    assert text.endswith("(format 2, this one knows 1); install the newer version")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": "2"},
+        {"format": None},
+        {"format": "missing"},
+        {"problem": {}},
+        {"problem": None},
+        {"problem_digest": "0"},
+        {"settings": {"batch_size": 0}},
+        {"settings": {"unheard_of": 1}},
+        {"settings": None},
+        {"pcm_sizes": [2, 32, 32, 3]},
+        {"pcm_sizes": [3, 32, 32, 2]},
+        {"pcm_sizes": []},
+        {"pcm_sizes": 3},
+        {"pcm_sizes": "missing"},
+        {"surrogates": {"format": 9}},
+        {"surrogates": []},
+        {"evaluations": [{"id": 1}]},
+        {"evaluations": "missing"},
+        {"seed": "missing"},
+    ],
+    ids=str,
+)
+def test_a_header_that_does_not_fit_is_refused(path: Path, changes: dict[str, Any]) -> None:
+    assert "damaged" in refusal(rewritten(path, **changes))
+
+
+def test_tensors_of_something_else_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.safetensors"
+    for metadata in (None, {"format": "pt"}):
+        path.write_bytes(save({"weight": torch.zeros(3, dtype=torch.bfloat16)}, metadata=metadata))
+        assert "not a model of cbabo" in refusal(path)
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
+    path = tmp_path / "evil.cbabo"
+    trap = tmp_path / "sprung"
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (Path.touch, (trap,))
+
+    path.write_bytes(pickle.dumps(Trap()))
+    assert "not a model" in refusal(path)
+    torch.save({"x": torch.zeros(2)}, path)
+    assert "not a model" in refusal(path)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff" * 64, b"problem: 3\n", (2**62).to_bytes(8, "little") + b"{}"])
+def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    assert "not a model" in refusal(path)
+
+
+def test_a_folder_and_nothing_at_all_are_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path)
+    assert "cannot be read" in refusal(tmp_path / "nothing.cbabo")
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_lost(
+    model: Model, path: Path, tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "missing" / "beam.cbabo", path / "inside", Path("/")):
+        with pytest.raises(InputError, match="the model cannot be written .*; choose another place$"):
+            model.save(place)
+    assert list(tmp_path.iterdir()) == [path]
+    assert Model.load(path).predict(AT) == model.predict(AT)
+
+
+def test_a_file_is_replaced_as_a_whole(model: Model, path: Path) -> None:
+    path.write_text("an older one")
+    model.save(path)
+    assert Model.load(path).seed == 3
+    assert (
+        path.stat().st_mode & 0o044 == Path(__file__).stat().st_mode & 0o044 or os.name == "nt"
+    )  # colleagues may read it
+
+
+def test_the_checksum_knows_names_shapes_and_values() -> None:
+    a = torch.arange(6, dtype=torch.float64)
+    sums = {
+        checksum("t", {"a": a}),
+        checksum("u", {"a": a}),
+        checksum("t", {"b": a}),
+        checksum("t", {"a": a.view(2, 3)}),
+        checksum("t", {"a": a.to(torch.int64)}),
+        checksum("t", {"a": a + 1e-15}),
+        checksum("t", {}),
+    }
+    assert len(sums) == 7
+    assert checksum("t", {"a": a, "b": a}) == checksum("t", {"b": a, "a": a})
+    assert checksum("t", {"a": a.view(2, 3).mT}) == checksum("t", {"a": a.view(2, 3).mT.contiguous()})
+    assert checksum("", {"a": torch.empty(0, 3)}) != checksum("", {})
+
+
+def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
+    changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.surrogates, model.pcm)
+    changed.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert (again.settings, again.seed) == (Settings.paper(), 2**80)
