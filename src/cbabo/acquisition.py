@@ -17,13 +17,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from cbabo.limits import Limits
 from cbabo.quasirandom import sobol
 from cbabo.space import FloatArray
 from cbabo.surrogate import Surrogates
+from cbabo.threads import one_thread
 
 _SAMPLES = 512  # quasi-random designs among which the ascents start
 _STARTS = 8
@@ -85,7 +85,7 @@ def maximise(
 
     bounds = list(zip(lower.tolist(), upper.tolist(), strict=True)) * len(starts)
     flat = starts.numpy().ravel()
-    with threadpool_limits(1, user_api="blas"):  # SciPy's own, whose threads cost several times the work
+    with one_thread():  # SciPy's BLAS threads would cost several times the work
         found = minimize(descend, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS})
     ends = legal(torch.cat([torch.from_numpy(np.clip(found.x, *np.array(bounds).T)).view(-1, d), starts, pool]))
     if known is not None and len(known):

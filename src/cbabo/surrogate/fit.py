@@ -20,8 +20,6 @@ Everything runs on one thread (the caller's count is restored) and is the same t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +30,7 @@ from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
+from cbabo.threads import one_thread
 
 _SUBSET = 256  # evaluations that starts from scratch see at most
 _ROUGH = 1e-4  # tolerance of their descents; the best one goes on
@@ -64,7 +63,7 @@ def fit(
             f"Expected outputs with a finite spread, got values too large for it in output {int((~sound).nonzero()[0])}; change "
             "its unit."
         )
-    with _one_thread(), torch.no_grad():
+    with one_thread(), torch.no_grad():
         objective = Objective(x.clone(), ((y - centre) / scale).T.contiguous(), priors or Priors.botorch(d))
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
@@ -151,13 +150,3 @@ def _better(a: Descent, b: Descent, outputs: Tensor) -> Descent:
     u, value, curvature = a.u.clone(), a.value.clone(), a.curvature.clone()
     u[at], value[at], curvature[at] = b.u[lower], b.value[lower], b.curvature[lower]
     return Descent(u, value, curvature, a.rounds + b.rounds, a.evaluations + b.evaluations)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -1,0 +1,102 @@
+"""predict, refine, recommend and bench, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUICK = [
+    "--set=study.settings.inner_steps=5",
+    "--set=study.settings.hidden_width=16",
+    "--set=study.settings.recommend_candidates=2000",
+]
+
+
+@pytest.fixture
+def learned(cli: Any, folder: Path) -> str:
+    """A study that has learned a little; its settings are part of the file from here on."""
+    file = folder / "study.yaml"
+    text = file.read_text()
+    assert "study:" in text
+    cli("run", "study.yaml", "--budget", "35", *QUICK)
+    url = json.loads(cli("status", "study.yaml", *QUICK, "--format", "json").out)
+    assert url["complete"] == 35
+    return next(f"sqlite:///{path}::beam" for path in folder.glob("*.db"))
+
+
+def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
+    table = cli("predict", learned, "--at", "stress=4").out
+    assert "predicted" in table
+    assert "probability feasible" in table
+    answer = json.loads(cli("predict", learned, "--at", "stress=4", "--format", "json").out)
+    assert answer["limits"]["stress"] == 4.0
+    assert 0.0 <= answer["probability_feasible"] <= 1.0
+    assert set(answer["design"]) == {"width", "ribs"}
+    assert answer["warnings"] == []
+    assert "limits.stress" in cli("predict", learned, "--format", "csv").out.splitlines()[0]
+
+
+def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder: Path) -> None:
+    names = list(json.loads(cli("predict", learned, "--format", "json").out)["limits"])
+    values = ",".join("4" for _ in names)
+    (folder / "limits.csv").write_text(",".join(names) + f"\n{values}\n{values}\n")
+    rows = json.loads(cli("predict", learned, "--file", "limits.csv", "--format", "json").out)
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "stres=4"], "unknown limit 'stres'"),
+        (["--at", "stress=high"], "stress must be a number"),
+        (["--at", "stress"], "expected name=value"),
+        (["--file", "nothing.csv"], "expected a CSV file of limits"),
+        (["--file", "study.yaml", "--at", "stress=4"], "got both"),
+    ],
+)
+def test_a_wrong_question_gets_one_sentence(cli: Any, learned: str, arguments: list[str], said: str) -> None:
+    error = cli("predict", learned, *arguments, code=2).err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_refine_spends_what_it_is_given(cli: Any, learned: str) -> None:
+    answer = json.loads(
+        cli("refine", learned, "--evaluator", "beamsim:evaluate", "--evaluations", "1", "--format", "json").out
+    )
+    assert answer["status"] == "verified"
+    assert all(output["std"] == 0.0 for output in answer["outputs"])
+    assert json.loads(cli("status", learned, "--format", "json").out)["complete"] == 36
+    assert "never taken from the database" in cli("refine", learned, code=2).err
+
+
+def test_recommend_follows_what_it_is_told(cli: Any, learned: str) -> None:
+    found = json.loads(cli("recommend", learned, "--tighten", "stress", "--format", "json").out)
+    change = next(row for row in found["changes"] if row["limit"] == "stress")
+    assert change["intent"] == "tighten"
+    assert {row["intent"] for row in found["changes"] if row["limit"] != "stress"} <= {"lock"}
+    assert "name it once" in cli("recommend", learned, "--tighten", "stress", "--loosen", "stress", code=2).err
+    assert "unknown limit" in cli("recommend", learned, "--tighten", "nothing", code=2).err
+
+
+def test_a_study_without_data_says_so(cli: Any, folder: Path) -> None:
+    cli("ask", "study.yaml")
+    assert "a model needs at least 2 measured designs" in cli("predict", "study.yaml", code=1).err
+
+
+def test_bench_plans_and_prints(cli: Any, folder: Path) -> None:
+    (folder / "small.yaml").write_text("name: small\nproblems: [gkxwc2]\nmethods: [paper]\nseeds: 2\nn: [1]\n")
+    assert "2 units, 2 to do" in cli("bench", "plan", "small.yaml").out
+    assert "unknown table 'best'" in cli("bench", "table", "best", code=2).err
+    assert "no results there" in cli("bench", "table", "feasibility", "--folder", ".", code=2).err
+    (folder / "small.csv").write_text(
+        "problem,method,seed,n,code,metric,value\ngkxwc2,paper,0,1,old,direct feasible,0.905\n"
+    )
+    result = cli("bench", "table", "feasibility", "--folder", ".", "--format", "json")
+    row = next(row for row in json.loads(result.out) if row["problem"] == "gkxwc2")
+    assert row["feasible %"] == 90.5
+    assert "earlier version" in result.err
