@@ -29,6 +29,8 @@ lint: install
 bench-smoke: install
 	$(BIN)/python benchmarks/storage.py --smoke
 	$(BIN)/python benchmarks/running.py --smoke
+	$(BIN)/python benchmarks/surrogates.py --smoke
+	$(BIN)/python benchmarks/speed.py run --smoke
 
 # What the tests need from the system: found, or installed where we are root on Debian; otherwise tests say what is missing.
 system:

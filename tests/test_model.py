@@ -352,3 +352,12 @@ def test_a_single_answer_is_quick(model: Model) -> None:
         model.predict(AT)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.02  # 5 ms is what the benchmark asks for on a quiet machine
+
+
+def test_many_answers_warn_about_limits_outside_the_box_once_each(model: Model) -> None:
+    inside = pd.DataFrame({"stress": [2.0, 4.0], "frequency": [3.0, 5.0]})
+    assert model.predict_many(inside).warnings == ()
+    outside = pd.DataFrame({"stress": [2.0, 11.0, 13.0], "frequency": [3.0, 3.0, 3.0]})
+    (warning,) = model.predict_many(outside).warnings
+    assert "stress = 13 lies outside 1 to 9 by 4 (50 % of the range)" in warning
+    assert model.predict_many(inside[:0]).warnings == ()

@@ -149,6 +149,14 @@ class Answers:
         theta = torch.from_numpy(self.model.problem.box.to_theta(self.thresholds))
         return self.model.limits.log_probability(mean, std, theta).exp().numpy()
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Which limits lie outside the box in some row, and by how much at the most."""
+        if not len(self.thresholds):
+            return ()
+        ends = self.thresholds.min(axis=0), self.thresholds.max(axis=0)
+        return tuple(dict.fromkeys(text for end in ends for text in outside_warnings(self.model.problem, end)))
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table: limits, variables, mean and deviation of every output, probability of feasibility."""
         problem = self.model.problem
