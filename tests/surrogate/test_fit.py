@@ -53,7 +53,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
 
 @pytest.mark.parametrize("name", ["g01", "car", "pressure_vessel", "three_truss", "ackley6"])
 def test_the_fit_is_as_good_as_botorchs(name: str) -> None:
-    """All sizes and outputs: bench/surrogate.py quality; here 30 evaluations and few outputs, for time."""
+    """All sizes and outputs: benchmarks/surrogates.py; here 30 evaluations and few outputs, for time."""
     x, y = data(name, 30)
     y = y[:, [0, 2]]
     ours = objective(fit(x, y))
