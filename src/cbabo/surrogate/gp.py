@@ -277,6 +277,7 @@ def condition(
     """
     check_data(x, y, least=1)
     check_same_problem(hyperparameters, x, y)
+    x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # alignment decides last bits
     if centre is None or scale is None:
         centre, scale = standardisation(y)
     factor, noise = factorise(x, hyperparameters.lengthscales, hyperparameters.noise)
@@ -286,10 +287,10 @@ def condition(
 def assembled(
     x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor, factor: Tensor
 ) -> Surrogates:
-    """Return surrogates from parts that belong together; L (q x n x n) is of exactly these hyperparameters."""
+    """Return surrogates from parts that belong together and are no one else's; L (q x n x n) is of these hyperparameters."""
     residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
     weights = torch.cholesky_solve(residual, factor).squeeze(-1)
-    return Surrogates(x.detach().clone(), y.detach().clone(), hyperparameters, centre, scale, factor, weights)
+    return Surrogates(x, y, hyperparameters, centre, scale, factor, weights)
 
 
 def factorise(x: Tensor, lengthscales: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
