@@ -79,7 +79,7 @@ class PCM:
 
     def trace(self, theta: Tensor) -> Trace:
         """Return x with what its derivatives need."""
-        h, before, slopes = [theta], [], []
+        h, sigmas, slopes = [theta], [], []
         for i, (weight, bias) in enumerate(self.layers):
             a = torch.addmm(bias, h[-1], weight.mT)
             sigma = a.sigmoid()
@@ -87,10 +87,10 @@ class PCM:
                 h.append(sigma)
                 slopes.append(sigma * (1.0 - sigma))
             else:
-                h.append(a * sigma)
-                slopes.append(sigma * (1.0 + a * (1.0 - sigma)))
-            before.append(a)
-        return Trace(self, tuple(h), tuple(before), tuple(slopes))
+                h.append(a.mul_(sigma))
+                slopes.append(torch.addcmul(a, sigma, 1.0 - a))  # of SiLU, with h = a sigma: h + sigma (1 - h)
+            sigmas.append(sigma)
+        return Trace(self, tuple(h), tuple(sigmas), tuple(slopes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +100,8 @@ class Trace:
     pcm: PCM
     h: tuple[Tensor, ...]
     """theta, then every h_i."""
-    before: tuple[Tensor, ...]
-    """Every a_i."""
+    sigmas: tuple[Tensor, ...]
+    """Sigmoids of every a_i."""
     slopes: tuple[Tensor, ...]
     """Derivatives of the activations at a_i."""
 
@@ -139,25 +139,23 @@ class Trace:
             tangents.append(slope * rises[-1])
         out = torch.empty_like(self.pcm.weights)
         grads = _views(out, self.pcm.sizes)
-        delta, delta_t = p, r  # adjoints of h_i and of its tangent
+        count = len(p)
+        both = torch.cat([p, r])  # adjoints of h_i, and below them those of its tangent
         for i in reversed(range(len(self.slopes))):
-            bend = self._bend(i)
-            delta = delta * self.slopes[i] + delta_t * bend * rises[i]
-            delta_t = delta_t * self.slopes[i]
-            both = torch.cat([delta, delta_t])
-            torch.mm(both.mT, torch.cat([self.h[i], tangents[i]]), out=grads[i][0])
+            delta, delta_t = both[:count], both[count:]
+            delta.mul_(self.slopes[i]).addcmul_(rises[i].mul_(delta_t), self._bend(i))
+            delta_t.mul_(self.slopes[i])
+            torch.mm(delta.mT, self.h[i], out=grads[i][0]).addmm_(delta_t.mT, tangents[i])
             torch.sum(delta, 0, out=grads[i][1])
             if i:
-                delta, delta_t = (both @ self.pcm.layers[i][0]).chunk(2)
+                both = both @ self.pcm.layers[i][0]
         return out
 
     def _bend(self, i: int) -> Tensor:
         """Second derivative of activation i."""
         if i == len(self.slopes) - 1:
             return self.slopes[i] * (1.0 - 2.0 * self.h[-1])
-        a = self.before[i]
-        sigma = a.sigmoid()
-        return sigma * (1.0 - sigma) * (2.0 + a * (1.0 - 2.0 * sigma))
+        return self.slopes[i].mul(2.0).sub_(self.h[i + 1]).mul_(1.0 - self.sigmas[i])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +174,18 @@ class Adam:
         """Return the memory before the first step."""
         return cls(0, torch.zeros_like(weights), torch.zeros_like(weights))
 
-    def step(self, weights: Tensor, gradient: Tensor, rate: float) -> tuple[Tensor, Adam]:
-        """Return the weights after one step with this learning rate, and the memory after it."""
+    def copy(self) -> Adam:
+        """Return a memory that `step` may overwrite without changing this one."""
+        return Adam(self.steps, self.first.clone(), self.second.clone())
+
+    def step(self, weights: Tensor, gradient: Tensor, rate: float) -> Adam:
+        """Make one step with this learning rate; weights, gradient and the memory's own tensors are overwritten."""
         steps = self.steps + 1
-        first = torch.lerp(self.first, gradient, 1.0 - _BETA_1)
-        second = (self.second * _BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
-        scale = (second.sqrt() / math.sqrt(1.0 - _BETA_2**steps)).add_(_EPSILON)
-        return weights.addcdiv(first, scale, value=-rate / (1.0 - _BETA_1**steps)), Adam(steps, first, second)
+        first = self.first.lerp_(gradient, 1.0 - _BETA_1)
+        second = self.second.mul_(_BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
+        scale = torch.sqrt(second, out=gradient).mul_(1.0 / math.sqrt(1.0 - _BETA_2**steps)).add_(_EPSILON)
+        weights.addcdiv_(first, scale, value=-rate / (1.0 - _BETA_1**steps))
+        return Adam(steps, first, second)
 
 
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8

@@ -41,13 +41,12 @@ class Loss:
 
 def train(trainee: Trainee, surrogates: Surrogates, limits: Limits, thetas: Tensor, settings: Settings) -> Trainee:
     """Make one training step for each of the given batches of thresholds (steps x b x k)."""
-    pcm, adam = trainee.pcm, trainee.adam
+    pcm, adam = PCM(trainee.pcm.sizes, trainee.pcm.weights.clone()), trainee.adam.copy()
     with torch.no_grad():
         for theta in thetas:
             guided = settings.alpha > 0 and adam.steps >= settings.training_steps // 2
             loss = loss_and_gradient(pcm, surrogates, limits, theta, settings.beta, settings.alpha if guided else 0.0)
-            weights, adam = adam.step(pcm.weights, loss.gradient, learning_rate(adam.steps, settings))
-            pcm = PCM(pcm.sizes, weights)
+            adam = adam.step(pcm.weights, loss.gradient, learning_rate(adam.steps, settings))
     return Trainee(pcm, adam)
 
 
