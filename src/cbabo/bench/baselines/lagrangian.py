@@ -1,0 +1,124 @@
+"""ALBO (after Gramacy et al. 2016): expected improvement of an augmented Lagrangian of which the parts are modelled.
+
+Symbols and shapes
+    f, g     b, b x m   objective and violations c - limits, each divided by its scale (see below)
+    L        b        f + lambda'g + sum_j max(0, g_j)^2 / (2 rho)
+    eps      256 x (1 + m)   fixed quasi-random standard normal numbers
+    best     the least L of all measured designs
+
+f and c have a Gaussian process each; L, which is neither Gaussian nor smooth, is not modelled but sampled: mean + std eps at one
+design. EI is the mean of max(0, best - L) over the samples; its derivatives by mean and std are means over the same samples.
+Where no sample improves anywhere, the mean of L is minimised instead.
+
+After every evaluation, at the measured design with the least L: lambda_j <- max(0, lambda_j + g_j / rho), and rho is halved while that
+design is infeasible. lambda starts at 0; rho at the least sum of squared violations among infeasible initial designs over twice the
+objective's advantage of the best feasible design on their median (1 where that says nothing), at least 1e-3.
+
+Scales, from the initial data and then kept, so that multipliers keep their meaning: for f its deviation; for c_j the distance between
+quartiles over 1.349 (the deviation of a normal sample, but indifferent to poles), or the deviation where that is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbabo.bench.baselines.ascent import Criterion, maximise
+from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.quasirandom import sobol
+from cbabo.seeding import child_seed
+from cbabo.space import FloatArray
+from cbabo.surrogate import fit
+
+_SAMPLES = 256
+_LEAST_RHO, _FIRST_LEAST_RHO = 1e-9, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Lagrangian:
+    """The augmented Lagrangian and its coefficients."""
+
+    limits: FloatArray
+    """m, natural units."""
+    scale: FloatArray
+    """1 + m, natural units: what f and the violations are divided by."""
+    multipliers: FloatArray
+    """m: lambda."""
+    rho: float
+
+    @classmethod
+    def first(cls, task: Task, y: FloatArray) -> Lagrangian:
+        """Return the one with which a search begins that has measured y (n x (1 + m))."""
+        scale = _scales(y)
+        f, g = y[:, 0] / scale[0], (y[:, 1:] - task.limits) / scale[1:]
+        feasible = task.feasible(y) > 0.0
+        rho = 1.0
+        if feasible.any() and not feasible.all():
+            violation = np.square(np.clip(g[~feasible], 0.0, None)).sum(axis=1).min()
+            advantage = np.median(f) - f[feasible].min()
+            rho = float(violation / (2.0 * advantage)) if advantage > 0.0 else rho
+        return cls(task.limits, scale, np.zeros_like(task.limits), max(rho, _FIRST_LEAST_RHO))
+
+    def of(self, y: FloatArray) -> FloatArray:
+        """Return L (n) of measured outputs y (n x (1 + m))."""
+        g = self.violations(y)
+        penalty = np.square(np.clip(g, 0.0, None)).sum(axis=1) / (2.0 * self.rho)
+        return np.asarray(y[:, 0] / self.scale[0] + g @ self.multipliers + penalty)
+
+    def violations(self, y: FloatArray) -> FloatArray:
+        """Return g (n x m)."""
+        return np.asarray((y[:, 1:] - self.limits) / self.scale[1:])
+
+    def updated(self, minimiser: FloatArray, feasible: bool) -> Lagrangian:
+        """Return the next one, given the outputs (1 + m) of the measured design with the least L."""
+        multipliers = np.maximum(0.0, self.multipliers + self.violations(minimiser[None])[0] / self.rho)
+        rho = self.rho if feasible else max(0.5 * self.rho, _LEAST_RHO)
+        return Lagrangian(self.limits, self.scale, multipliers, rho)
+
+
+def albo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
+    """Suggest where the expected improvement of the augmented Lagrangian is largest."""
+    lagrangian, warm = Lagrangian.first(task, data.y), task.warm
+    uniform = sobol(data.y.shape[1], child_seed(task.seed, "normal"), _SAMPLES)
+    eps = torch.special.ndtri(uniform.clamp(1e-9, 1.0 - 1e-9))
+    while True:
+        surrogates = fit(*data.tensors, warm=warm)
+        warm = surrogates.hyperparameters
+        best = float(lagrangian.of(data.y).min())
+        improvement = expected_improvement(lagrangian, best, eps)
+        design = maximise(surrogates, improvement, task, data, linear=True)
+        data = yield design
+        at = int(lagrangian.of(data.y).argmin())
+        lagrangian = lagrangian.updated(data.y[at], bool(task.feasible(data.y[at : at + 1])[0]))
+
+
+def expected_improvement(lagrangian: Lagrangian, best: float, eps: Tensor) -> Criterion:
+    """Return the mean over samples eps (s x (1 + m)) of max(0, best - L)."""
+    limits, scale, multipliers = (
+        torch.from_numpy(a) for a in (lagrangian.limits, lagrangian.scale, lagrangian.multipliers)
+    )
+    rho = lagrangian.rho
+
+    def criterion(mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        samples = (mean.unsqueeze(1) + std.unsqueeze(1) * eps) / scale  # b x s x (1 + m)
+        g = samples[..., 1:] - limits / scale[1:]
+        slope = multipliers + g.clamp_min(0.0) / rho  # dL / dg
+        value = samples[..., 0] + g @ multipliers + g.clamp_min(0.0).square().sum(-1) / (2.0 * rho)
+        gain = best - value
+        counts = (gain > 0.0).to(mean.dtype).unsqueeze(-1)
+        on_samples = -torch.cat([counts, counts * slope], -1) / scale
+        return gain.clamp_min(0.0).mean(1), on_samples.mean(1), (on_samples * eps).mean(1)
+
+    return criterion
+
+
+def _scales(y: FloatArray) -> FloatArray:
+    deviation = y.std(axis=0)
+    quartiles = np.subtract(*np.percentile(y, [75, 25], axis=0)) / 1.349
+    quartiles[0] = deviation[0]
+    found = np.where(quartiles > 0.0, quartiles, deviation)
+    return np.where(found > 0.0, found, 1.0)
