@@ -73,7 +73,7 @@ def test_numbers_are_the_printed_ones() -> None:
         ("ablation", "all random", "c13", 97.1),
         ("ablation", "no monotonic", "three_truss", 61.6),
         ("beta", "beta 0.01", "c13", 43.0),
-        ("inner_steps", "inner steps 200", "g10", 0.2),
+        ("inner_steps", "inner 200", "g10", 0.2),
         ("alpha", "alpha 1.0", "pressure_vessel", 89.8),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +16,8 @@ from cbabo.bench.figures.style import INK, PALE, PALETTE, bare, drawing
 from cbabo.bench.metrics import calibration as reliability
 from cbabo.bench.printed import printed
 from cbabo.bench.tables import quality
-from cbabo.bench.tables.answers import answers, of, required
+from cbabo.bench.tables.answers import SUITES, answers, of, required, suites
 from cbabo.bench.tables.duels import BASELINES, win_rate_refined
-
-_MOST = 16  # methods in one panel of the bar chart
 
 
 def win_rates(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
@@ -27,12 +26,12 @@ def win_rates(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     counts = sorted(printed("win_rate_refined")["n"].unique())
     shown = problems.names("paper")
     with drawing(path, 2, len(BASELINES), (10.5, 8.6)) as panels:
-        for line, (column, title) in zip(panels, {"win rate %": "ours", "paper %": "printed"}.items(), strict=True):
+        for line, (column, title) in zip(panels, {"win rate %": "ours", "paper %": "paper"}.items(), strict=True):
             for axes, baseline in zip(line, BASELINES, strict=True):
                 part = found[found["baseline"] == baseline]
                 values = part.pivot(index="problem", columns="n", values=column).reindex(index=shown, columns=counts)
                 image = _heat(axes, values)
-                axes.set_title(f"{title} against {baseline}")
+                axes.set_title(f"{title}, against {baseline}")
             for axes in line[1:]:
                 axes.set_yticklabels([])
         bar = panels[0][0].figure.colorbar(image, ax=panels, shrink=0.4, aspect=30)
@@ -41,49 +40,50 @@ def win_rates(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
 
 
 def loss(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
-    """Draw the mean loss of every method on each suite, with 95 % intervals; only methods that cover the most problems."""
+    """Draw the mean loss of every method on each suite, with 95 % intervals; what covers less than half of it is left out."""
     table = quality.loss(rows, ours)
-    most = table.groupby("suite")["problems"].transform("max")
-    table = table[table["problems"] == most].groupby("suite", sort=False).head(_MOST)
-    suites = list(table["suite"].unique())
+    table = table.assign(most=table.groupby("suite")["problems"].transform("max")).sort_values("loss %", kind="stable")
+    table = table[(2 * table["problems"] >= table["most"]) & (table["answers"] != "random start")]
+    shown = [suite for suite in SUITES if suite in set(table["suite"])]
     tallest = table.groupby("suite").size().max()
-    with drawing(path, 1, len(suites), (4.2 * len(suites), 0.9 + 0.24 * tallest)) as panels:
-        for axes, suite in zip(panels[0], suites, strict=True):
+    with drawing(path, 1, len(shown), (4.2 * len(shown), 0.9 + 0.22 * tallest)) as panels:
+        for axes, suite in zip(panels[0], shown, strict=True):
             part = table[table["suite"] == suite]
             _bars(axes, part, ours)
-            axes.set_title(f"{suite} suite, {part['problems'].iloc[0]} problems")
+            axes.set_title(f"{suite} suite, {part['most'].iloc[0]} problems")
 
 
 def budget(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     """Draw the loss of our predictions over the budget: each problem pale, each suite's mean with its 95 % interval."""
     table = quality.budget(rows, ours)
     means = table["problem"].str.contains(",")
-    by_problem = table[~means].assign(suite=lambda t: t["problem"].map(lambda name: problems.get(name).suite))
+    by_problem = table[~means].assign(suite=suites(table[~means]))
     titles = list(table.loc[means, "problem"].unique())
     with drawing(path, 1, len(titles), (3.2 * len(titles), 2.8)) as panels:
         for axes, title in zip(panels[0], titles, strict=True):
             for _, line in by_problem[by_problem["suite"] == title.split(",")[0]].groupby("problem"):
-                axes.plot(line["evaluations"], line["loss %"], color=PALE, linewidth=0.8, zorder=1)
+                (pale,) = axes.plot(line["evaluations"], line["loss %"], color=PALE, linewidth=0.8, zorder=1)
             mean = table[table["problem"] == title]
             axes.fill_between(mean["evaluations"], mean["low"], mean["high"], color=PALETTE[0], alpha=0.2, linewidth=0)
-            axes.plot(mean["evaluations"], mean["loss %"], color=PALETTE[0], marker="o", markersize=4)
-            axes.set_title(f"{title}: mean and each problem")
+            (dark,) = axes.plot(mean["evaluations"], mean["loss %"], color=PALETTE[0], marker="o", markersize=4)
+            axes.set_title(title)
             axes.set_xlabel("evaluations")
             axes.set_ylim(0.0, 100.0)
             axes.set_xticks([*quality.CHECKPOINTS, quality.BUDGET])
         panels[0][0].set_ylabel(f"loss of predictions [%], {ours}")
+        panels[0][-1].legend([dark, pale], ["mean with 95 % interval", "each problem"])
 
 
 def calibration(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     """Draw the feasible share over the stated probability, by suite; on the diagonal, what is stated comes true."""
     found = of(answers(rows, "direct").dropna(subset=["probability"]), ours)
     required("calibration", found, f"answers of {ours!r} with a stated probability")
-    suites = found["problem"].map(lambda name: problems.get(name).suite)
+    home = suites(found)
     with drawing(path, 1, 1, (3.8, 3.6)) as panels:
         axes: Axes = panels[0][0]
         axes.plot([0, 100], [0, 100], color=PALE, linewidth=1.0, zorder=1)
-        for suite, colour in zip(suites.unique(), PALETTE, strict=False):
-            bins = reliability(found.loc[suites == suite, "probability"], found.loc[suites == suite, "feasible"])
+        for suite, colour in zip(home.unique(), PALETTE, strict=False):
+            bins = reliability(found.loc[home == suite, "probability"], found.loc[home == suite, "feasible"])
             stated, came = [100.0 * b.stated for b in bins], [100.0 * b.feasible for b in bins]
             sizes = [10.0 + 120.0 * b.count / sum(b.count for b in bins) for b in bins]
             axes.plot(stated, came, color=colour, linewidth=0.8, zorder=2)
@@ -95,7 +95,7 @@ def calibration(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
         axes.set_xlim(0.0, 100.0)
         axes.set_ylim(0.0, 100.0)
         axes.set_aspect("equal")
-        axes.legend(loc="upper left", markerscale=0.6)
+        axes.legend(loc="lower right", markerscale=0.6)
 
 
 def _heat(axes: Axes, values: pd.DataFrame) -> object:
@@ -119,11 +119,13 @@ def _bars(axes: Axes, part: pd.DataFrame, ours: str) -> None:
     colours = [PALETTE[0] if method == ours else PALE for method in part["method"]]
     axes.barh(places, part["loss %"], height=0.68, color=colours, zorder=2)
     axes.errorbar(part["loss %"], places, xerr=errors, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5, zorder=3)
-    axes.set_yticks(places, [_label(*line) for line in zip(part["method"], part["answers"], part["n"], strict=True)])
+    axes.set_yticks(places, [_label(line) for _, line in part.iterrows()])
+    axes.set_ylim(-0.6, len(part) - 0.4)
     axes.set_xlim(left=0.0)
     axes.set_xlabel("mean loss [%], 95 % interval")
     axes.tick_params(axis="y", length=0)
 
 
-def _label(method: str, stage: str, n: int) -> str:
-    return f"{method}, N = {n}" if stage == "best" else f"{method}, {stage}"
+def _label(line: pd.Series[Any]) -> str:
+    text = f"{line['method']}, " + (f"N = {line['n']}" if line["method"] in BASELINES else line["answers"])
+    return text if line["problems"] == line["most"] else f"{text} ({line['problems']} problems)"

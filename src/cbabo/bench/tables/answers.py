@@ -20,6 +20,8 @@ from cbabo.errors import InputError
 from cbabo.space import FloatArray
 
 STAGES = ("direct", "refined", "random start", "evaluated", "best")
+SUITES = ("paper", "active", "variant")
+"""In the order in which tables show them."""
 SERIES = ["problem", "method", "stage", "n"]
 """The columns that tell one series of answers from another."""
 _COLUMNS = [*SERIES, "seed", "row", "objective", "feasible", "probability"]
@@ -68,6 +70,11 @@ def units(rows: Iterable[Row], *names: str) -> pd.DataFrame:
         for row in rows
     ]
     return pd.DataFrame(lines, columns=["problem", "method", "seed", "n", *names])
+
+
+def suites(table: pd.DataFrame) -> pd.Series[str]:
+    """Return the suite of each line's problem."""
+    return table["problem"].map(lambda name: problems.get(name).suite)
 
 
 def samples(table: pd.DataFrame, column: str) -> list[FloatArray]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from cbabo.bench.campaign import Row
-from cbabo.bench.metrics import mean_interval, outcomes, tally
+from cbabo.bench.metrics import average_interval, outcomes, tally
 from cbabo.bench.printed import printed
-from cbabo.bench.tables.answers import answers, of, ordered, pairs, required, samples
+from cbabo.bench.tables.answers import SUITES, answers, of, ordered, pairs, required, samples, suites
 
 BASELINES = ("CMA-ES", "cEI", "ALBO", "SCBO", "LogcEI")
 """In the paper's order."""
@@ -60,13 +59,31 @@ def start(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 
 def _against_baselines(table: str, rows: Sequence[Row], stage: str, ours: str) -> pd.DataFrame:
+    """Compare by suite, problem, N and baseline; the suites' lines come first."""
     met = pairs(of(answers(rows, stage), ours), of(answers(rows, "best"), *BASELINES))
     required(table, met, f"{stage} answers of {ours!r} and of a baseline to the same thresholds")
-    key = ["problem", "n", "baseline"]
     met = met.drop(columns="n").rename(columns={"n_theirs": "n", "method_theirs": "baseline"})
-    shown = _beside(_tallied(met, key), printed(table), key)
-    place = shown["baseline"].map(BASELINES.index).rename("place")
-    return ordered(shown.assign(place=place), "n", "place").drop(columns="place")
+    key, paper = ["problem", "n", "baseline"], printed(table)
+    by_problem = _beside(_tallied(met, key), paper, key)
+    place = by_problem["baseline"].map(BASELINES.index)
+    by_problem = ordered(by_problem.assign(place=place), "n", "place").drop(columns="place")
+    return pd.concat([*_by_suite(met, by_problem), by_problem], ignore_index=True)
+
+
+def _by_suite(met: pd.DataFrame, by_problem: pd.DataFrame) -> list[pd.DataFrame]:
+    """Average over the problems of each suite, the paper's numbers over those that we have too."""
+    shared = by_problem.dropna(subset=["win rate %"])
+    key = ["problem", "n", "baseline"]
+    frames = []
+    for suite in SUITES:
+        part = met[suites(met) == suite]
+        label = f"{suite}, {part['problem'].nunique()} problems"
+        mine = _tallied(part.assign(of=part["problem"], problem=label), key, within="of")
+        paper = shared[suites(shared) == suite].groupby(["n", "baseline"])["paper %"].mean().round(1).reset_index()
+        lines = mine.merge(paper, on=["n", "baseline"])
+        place = lines["baseline"].map(BASELINES.index)
+        frames.append(lines.assign(place=place).sort_values(["n", "place"]).drop(columns="place"))
+    return [frame for frame in frames if len(frame)]
 
 
 def _against_variants(table: str, rows: Sequence[Row], ours: str) -> pd.DataFrame:
@@ -80,15 +97,15 @@ def _against_variants(table: str, rows: Sequence[Row], ours: str) -> pd.DataFram
     return ordered(shown).sort_values("variant", key=lambda v: v.map(place), kind="stable").reset_index(drop=True)
 
 
-def _tallied(met: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """Count wins, ties and losses of paired answers, one line for each value of the key."""
+def _tallied(met: pd.DataFrame, key: list[str], within: str = "problem") -> pd.DataFrame:
+    """Count wins, ties and losses of paired answers, one line for each value of the key; problems weigh alike in a rate."""
     result = outcomes(met["objective"], met["feasible"], met["objective_theirs"], met["feasible_theirs"])
     lines = []
-    for values, part in met.assign(rate=100.0 * result).groupby(key, sort=False):
-        count, interval = tally(part["rate"] / 100.0), mean_interval(samples(part, "rate"))
-        numbers = [part["seed"].nunique(), len(part), count.wins, count.ties, count.losses]
-        shares = np.round([count.rate, interval.low, interval.high], 1)
-        lines.append([*values, *numbers, *shares])
+    for values, part in met.assign(outcome=result).groupby(key, sort=False):
+        count = tally(part["outcome"])
+        rate = average_interval([samples(problem, "outcome") for _, problem in part.groupby(within)])
+        shares = [round(100.0 * share, 1) for share in (rate.mean, rate.low, rate.high)]
+        lines.append([*values, part["seed"].nunique(), len(part), count.wins, count.ties, count.losses, *shares])
     return pd.DataFrame(lines, columns=[*key, *_COUNTS])
 
 

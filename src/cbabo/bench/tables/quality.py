@@ -14,16 +14,28 @@ import pandas as pd
 from cbabo import problems
 from cbabo.bench.campaign import Row
 from cbabo.bench.metrics import Interval, average_interval, losses, mean_interval
-from cbabo.bench.tables.answers import SERIES, answers, of, ordered, pairs, required, samples, with_losses
-from cbabo.bench.truth import truth
+from cbabo.bench.tables.answers import (
+    SERIES,
+    SUITES,
+    answers,
+    of,
+    ordered,
+    pairs,
+    required,
+    samples,
+    suites,
+    with_losses,
+)
+from cbabo.bench.truth import Truth, truth
+from cbabo.space import FloatArray
 
 CHECKPOINTS = (60, 100, 150)
 BUDGET = 200
 NEHVI = "qLogNEHVI"
-SUITES = ("paper", "active", "variant")
 _SAME = 1e-6  # of the span: optima that count as one
 _ENOUGH = 0.1  # share of thresholds that must change the optimum for a problem to test a map
-_LIMITS = ["loss %", "low", "high"]
+_LIMITS = ("loss %", "low", "high")
+_SHARES = ("feasible %", "loss %")
 
 
 def loss(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
@@ -31,7 +43,7 @@ def loss(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     found = with_losses(answers(rows))
     required("loss", found, "answers of any method")
     lines = []
-    for (suite, method, stage, n), part in found.assign(suite=_suites(found)).groupby(
+    for (suite, method, stage, n), part in found.assign(suite=suites(found)).groupby(
         ["suite", *SERIES[1:]], sort=False
     ):
         lines.append(
@@ -67,7 +79,7 @@ def budget(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     averages = [
         {"problem": f"{suite}, {part['problem'].nunique()} problems", "evaluations": spent} | _numbers(part)
         for suite in SUITES
-        for spent, part in found[_suites(found) == suite].groupby("evaluations")
+        for spent, part in found[suites(found) == suite].groupby("evaluations")
     ]
     return pd.DataFrame([*averages, *ordered(pd.DataFrame(lines), "evaluations").to_dict("records")])
 
@@ -99,43 +111,31 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 def nehvi(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     """Compare with hypervolume improvement over objective and constraints, where there are at most two constraints."""
-    found = with_losses(answers(rows))
-    required("nehvi", of(found, NEHVI), f"answers of {NEHVI!r}")
-    lines = []
-    for problem in found.loc[found["method"] == NEHVI, "problem"].unique():
-        part = found[found["problem"] == problem]
-        line: dict[str, object] = {"problem": problem, "m": len(problems.get(problem).problem.constraints)}
-        for label, series in _contenders(part, ours):
-            line |= {
-                f"{label} {name}": value for name, value in _limits(mean_interval(samples(series, "loss"))).items()
-            }
-        lines.append(line)
-    return ordered(pd.DataFrame(lines))
+    theirs = {row.problem for row in rows if row.method == NEHVI}
+    chosen = [row for row in rows if row.method in (NEHVI, ours) and row.problem in theirs]
+    required("nehvi", answers(chosen), f"answers of {NEHVI!r}")
+    table = loss_by_problem(chosen, ours)
+    table.insert(1, "m", table["problem"].map(lambda name: len(problems.get(name).problem.constraints)))
+    return table
 
 
 def vacuous(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """Show what a constant answer reaches, and so which problems cannot test a map of thresholds at all.
+    """Show what constant answers reach, and so which problems cannot test a map of thresholds; our loss stands beside it.
 
-    "moved %": thresholds whose optimum differs from that of the most relaxed limits. "tests a map": whether at least a tenth do.
+    "moved %": thresholds whose optimum differs from that of the most relaxed limits; "tests a map": "yes" if a tenth do. The
+    constants: the optimum of the strictest limits, that of the most relaxed ones, and the best of these and all others.
     """
-    found = of(with_losses(answers(rows, "direct")), ours)
+    mine = of(with_losses(answers(rows, "direct")), ours).groupby("problem")["loss"].mean()
     lines = []
     for problem in problems.names():
-        known, shipped = truth(problem), problems.get(problem)
+        known = truth(problem)
         finite = np.isfinite(known.f)
         relaxed = known.relaxed.f if np.isfinite(known.relaxed.f) else known.f[finite].min()
-        moved = known.f[finite] > relaxed + _SAME * known.span
-        line: dict[str, object] = {
-            "problem": problem,
-            "suite": shipped.suite,
-            "bounded %": round(100.0 * finite.mean(), 1),
-        }
-        line["moved %"] = round(100.0 * moved.mean(), 1)
-        for name, optimum in (("strictest", known.strictest), ("most relaxed", known.relaxed)):
-            line |= _constant(problem, name, optimum.x)
-        mine = found[found["problem"] == problem]
-        line[f"{ours} loss %"] = round(mine["loss"].mean(), 2)
-        lines.append(line | {"tests a map": "no" if not moved.any() else "hardly" if moved.mean() < _ENOUGH else "yes"})
+        moved = float((known.f[finite] > relaxed + _SAME * known.span).mean())
+        verdict = "yes" if moved >= _ENOUGH else "hardly" if moved > 0.0 else "no"
+        line: dict[str, object] = {"problem": problem, "suite": problems.get(problem).suite}
+        line |= {"bounded %": _percent(finite.mean()), "moved %": _percent(moved), "tests a map": verdict}
+        lines.append(line | _constants(known) | {"our loss %": round(mine.get(problem, np.nan), 2)})
     return pd.DataFrame(lines)
 
 
@@ -161,37 +161,37 @@ def losses_to(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     return table.sort_values("difference", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _suites(table: pd.DataFrame) -> pd.Series[str]:
-    """Return the suite of each line's problem."""
-    return table["problem"].map(lambda name: problems.get(name).suite)
-
-
 def _numbers(part: pd.DataFrame) -> dict[str, float]:
     """Return seeds, mean loss with its interval and feasible share of answers, every problem weighing alike."""
     groups = [group for _, group in part.groupby("problem")]
     interval = average_interval([samples(group, "loss") for group in groups])
     feasible = float(np.mean([group["feasible"].mean() for group in groups]))
-    return {"seeds": part["seed"].nunique()} | _limits(interval) | {"feasible %": round(100.0 * feasible, 1)}
+    return {"seeds": part["seed"].nunique()} | _limits(interval) | {"feasible %": _percent(feasible)}
 
 
 def _limits(interval: Interval) -> dict[str, float]:
     return dict(zip(_LIMITS, np.round([interval.mean, interval.low, interval.high], 2).tolist(), strict=True))
 
 
-def _contenders(part: pd.DataFrame, ours: str) -> list[tuple[str, pd.DataFrame]]:
-    """Return the series that stand side by side on one problem, with their names."""
-    rival, mine = of(part, NEHVI), of(part, ours)
-    named = [(NEHVI, rival)]
-    return named + [(f"{ours} {stage}", mine[mine["stage"] == stage]) for stage in ("direct", "refined")]
+def _constants(known: Truth) -> dict[str, float]:
+    """Return feasible share and loss of constant answers, over the thresholds at which the problem is bounded."""
+    ends = [_constant(known, x) for x in (known.strictest.x, known.relaxed.x)]
+    others = [_constant(known, x) for x in known.x]
+    judged = [*ends, min((pair for pair in (*ends, *others) if np.isfinite(pair[1])), key=lambda pair: pair[1])]
+    named = zip(("strictest", "relaxed", "best"), judged, strict=True)
+    return {f"{name} {kind}": value for name, pair in named for kind, value in zip(_SHARES, pair, strict=True)}
 
 
-def _constant(problem: str, name: str, x: np.ndarray) -> dict[str, object]:
-    """Judge one design as the answer to every threshold at which the problem is bounded."""
-    known, shipped = truth(problem), problems.get(problem)
+def _constant(known: Truth, x: FloatArray) -> tuple[float, float]:
+    """Return feasible share and mean loss, in percent, of one design as the answer to every threshold."""
     if not np.isfinite(x).all():
-        return {f"{name} feasible %": np.nan, f"{name} loss %": np.nan}
-    f, c = shipped.evaluate_many(x[np.newaxis])
-    y = np.repeat(np.column_stack([f, c]), len(known.f), axis=0)
-    feasible = shipped.problem.box.feasible(y, known.thresholds)
-    found = losses(y[:, 0], feasible, known.f, known.span)
-    return {f"{name} feasible %": round(100.0 * feasible.mean(), 1), f"{name} loss %": round(np.nanmean(found), 2)}
+        return np.nan, np.nan
+    shipped, finite = problems.get(known.name), np.isfinite(known.f)
+    y = np.column_stack(shipped.evaluate_many(x[np.newaxis])).repeat(finite.sum(), axis=0)
+    feasible = shipped.problem.box.feasible(y, known.thresholds[finite])
+    found = losses(y[:, 0], feasible, known.f[finite], known.span)
+    return _percent(feasible.mean()), round(float(found.mean()), 2)
+
+
+def _percent(share: float) -> float:
+    return round(100.0 * float(share), 1)

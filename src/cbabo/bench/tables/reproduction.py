@@ -74,20 +74,16 @@ def runtime(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     found = units(rows, "run seconds", "predict seconds", "refine seconds", "suggest seconds")
     required("runtime", of(found, ours, *BASELINES), f"units of {ours!r} or a baseline")
     found["run seconds"] /= Settings.paper().horizon
-    sources = {
-        "training": (ours, "run seconds"),
-        "prediction": (ours, "predict seconds"),
-        "refinement": (ours, "refine seconds"),
-    } | {name: (name, "suggest seconds") for name in BASELINES}
-    paper = printed("runtime").set_index("problem")
-    lines = []
-    for problem in problems.names("paper"):
+    sources = dict.fromkeys(("training", "prediction", "refinement"), ours) | {name: name for name in BASELINES}
+    measured = dict.fromkeys(BASELINES, "suggest seconds")
+    measured |= {"training": "run seconds", "prediction": "predict seconds", "refinement": "refine seconds"}
+    paper = printed("runtime").set_index("problem").reindex(problems.names("paper"))
+    lines: list[dict[str, object]] = []
+    for problem in paper.index:
         part = found[found["problem"] == problem]
-        line: dict[str, object] = {"problem": problem}
-        for column, (method, name) in sources.items():
-            line[f"{column} s"] = float(f"{of(part, method)[name].mean():.3g}")
-            line[f"paper {column} s"] = paper[column].get(problem, np.nan)
-        lines.append(line)
+        means = {column: of(part, method)[measured[column]].mean() for column, method in sources.items()}
+        lines.append({"problem": problem, "seconds": "ours"} | {name: float(f"{s:.3g}") for name, s in means.items()})
+        lines.append({"problem": problem, "seconds": "paper"} | paper.loc[problem].to_dict())
     return pd.DataFrame(lines)
 
 
