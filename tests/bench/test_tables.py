@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from made import answered, joined, unit
 
 from cbabo import problems
 from cbabo.bench.campaign import Row
@@ -13,7 +14,6 @@ from cbabo.bench.tables.answers import STAGES, answers, pairs, samples, units, w
 from cbabo.bench.tables.duels import BASELINES
 from cbabo.bench.truth import truth
 from cbabo.errors import InputError
-from made import answered, joined, unit
 
 ROWLESS = {"vacuous"}
 """Tables that can be made of the truth alone."""
@@ -62,14 +62,19 @@ class TestAnswers:
         assert found["loss"].max() == pytest.approx(0.0)
 
     def test_measures_of_a_unit_are_numbers_and_lists_are_averaged(self) -> None:
-        table = units([unit("car", "paper", direct_share=0.5, refined_feasible=[1.0, 0.0, 0.0, 0.0])], "direct share", "x")
+        table = units(
+            [unit("car", "paper", direct_share=0.5, refined_feasible=[1.0, 0.0, 0.0, 0.0])], "direct share", "x"
+        )
         assert table["direct share"].tolist() == [0.5]
         assert table["x"].isna().all()
         assert units([unit("car", "paper", refined_feasible=[1.0, 0.0])], "refined feasible").iloc[0, -1] == 0.5
 
     def test_samples_are_one_array_a_seed(self) -> None:
         rows = [answered("car", "paper", "direct", [float(seed)] * 3, seed=seed) for seed in (0, 1)]
-        assert [values.tolist() for values in samples(with_losses(answers(rows)).round(9), "loss")] == [[0.0] * 3, [1.0] * 3]
+        assert [values.tolist() for values in samples(with_losses(answers(rows)).round(9), "loss")] == [
+            [0.0] * 3,
+            [1.0] * 3,
+        ]
 
 
 def test_the_names_are_those_of_the_methods() -> None:
@@ -173,7 +178,12 @@ def test_win_rates_of_refined_answers_are_another_table(duel: list[Row]) -> None
 
 @pytest.mark.parametrize(
     ("name", "variant", "paper"),
-    [("ablation", "all random", 99.3), ("beta", "beta 2.0", 69.5), ("inner_steps", "inner 20", 99.1), ("alpha", "alpha 0.5", 100)],
+    [
+        ("ablation", "all random", 99.3),
+        ("beta", "beta 2.0", 69.5),
+        ("inner_steps", "inner 20", 99.1),
+        ("alpha", "alpha 0.5", 100),
+    ],
 )
 def test_variants_are_compared_by_their_predictions(name: str, variant: str, paper: float) -> None:
     rows = [answered("g10", "paper", "direct", [1.0, 2.0, 3.0]), answered("g10", variant, "direct", [2.0, 2.0, 2.0])]

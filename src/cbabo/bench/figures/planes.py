@@ -15,13 +15,15 @@ from matplotlib.lines import Line2D
 from cbabo import problems
 from cbabo.bench.campaign import Row
 from cbabo.bench.figures.style import FEASIBLE, INFEASIBLE, INK, OPTIMUM, PALETTE, REFINED, drawing
-from cbabo.bench.methods import learned, queries
+from cbabo.bench.judging import queries
+from cbabo.bench.ours import BUDGET
 from cbabo.evaluations import Evaluation
 from cbabo.model import Model
 from cbabo.problems import ShippedProblem
 from cbabo.refine import refine
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, Point
+from cbabo.study import Study
 
 PROBLEMS = ("gkxwc1", "gkxwc2", "three_truss")
 SEED = 0
@@ -39,7 +41,7 @@ def distributions(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
         for name, (left, right) in zip(PROBLEMS, panels, strict=True):
             shipped = problems.get(name)
             thresholds = queries(shipped, SEED, DISTRIBUTION)
-            model = learned(shipped, settings, SEED).model()
+            model = _learned(shipped, settings)
             designs = {"predicted": model.predict_many(thresholds).points, "optimal": grid_optima(shipped, thresholds)}
             for axes, (kind, found), colour in zip((left, right), designs.items(), PALETTE, strict=False):
                 _landscape(axes, shipped)
@@ -56,7 +58,7 @@ def refinements(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
         for name, axes in zip(PROBLEMS, panels[0], strict=True):
             shipped = problems.get(name)
             thresholds = queries(shipped, SEED, MOVES)
-            model = learned(shipped, settings, SEED).model()
+            model = _learned(shipped, settings)
             before = model.predict_many(thresholds).points
             after = np.array([_refined(model, shipped, row) for row in thresholds])
             _landscape(axes, shipped)
@@ -78,6 +80,12 @@ def grid_optima(shipped: ShippedProblem, thresholds: FloatArray) -> FloatArray:
         if feasible.any():
             found[i] = designs[feasible.argmax()]
     return found
+
+
+def _learned(shipped: ShippedProblem, settings: Settings) -> Model:
+    study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=settings)
+    study.run(shipped.evaluate, budget=BUDGET)
+    return study.model()
 
 
 def _refined(model: Model, shipped: ShippedProblem, row: FloatArray) -> FloatArray:

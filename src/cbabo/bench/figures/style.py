@@ -7,17 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cbabo.errors import InputError
-
-try:
-    import matplotlib as mpl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise InputError("figures need matplotlib; install it by: pip install 'cbabo[bench]'") from error
 
 INK = "#333333"
 PALE = "#c8ccd0"
