@@ -20,6 +20,9 @@ from cbabo.space import FloatArray
 
 _slsqp: Callable[..., Any] = fmin_slsqp  # its stubs ask for shapes that arrays here do not state
 _STEP = 3e-6  # of a variable's range: half a central difference
+_MARGIN = 1e-11  # of a constraint's slope: what a design keeps from a limit that it was slightly beyond
+_SLIGHT = 1e-4  # of a constraint's slope: more is not slightly
+_RESTORATIONS = 5
 _SOBOL = 12  # 2 to this power designs
 
 
@@ -83,7 +86,7 @@ class Descent:
 
     def run(self) -> tuple[FloatArray, bool]:
         """Return where it ends, d in natural units, and whether it says that it converged."""
-        free, f_scale = self._free, self._land.spreads[0]
+        free, f_scale = self._free, max(self._land.spreads[0], abs(self._at(self._start[self._free])[0][0]))
         lowest, highest = ((bound - self._land.low) / self._width for bound in (self._low, self._high))
         part, _, _, code, _ = _slsqp(
             lambda u: float(self._at(u)[0][0] / f_scale),
@@ -97,7 +100,27 @@ class Descent:
             iprint=0,
             full_output=True,
         )
-        return np.clip(self._natural(self._whole(np.asarray(part))), self._low, self._high), code == 0
+        return self._restored(np.clip(part, lowest[free], highest[free])), code == 0
+
+    def _restored(self, part: FloatArray) -> FloatArray:
+        """Move a design that is slightly beyond limits back behind them, by the shortest way; d in natural units."""
+        x = self._clipped(part)
+        for _ in range(_RESTORATIONS):
+            y, slopes = self._at(part)
+            excess = (y[1:] - self._limits) / self.scales
+            broken = excess > -_MARGIN
+            c = self._land.shipped.function(x[None])[1][0]
+            if (c <= self._limits).all() or not (excess < _SLIGHT).all():
+                break
+            inside = (part > 0.0) & (part < 1.0)
+            lengths = self.scales[broken]
+            step = np.linalg.lstsq(slopes[1:][broken] * inside / lengths[:, None], excess[broken] + _MARGIN)[0]
+            part = np.clip(part - step, 0.0, 1.0)
+            x = self._clipped(part)
+        return x
+
+    def _clipped(self, part: FloatArray) -> FloatArray:
+        return np.clip(self._natural(self._whole(part)), self._low, self._high)
 
     def _at(self, part: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f and c (1 + m) and their slopes (1 + m x free) at the free variables' values."""

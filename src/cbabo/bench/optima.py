@@ -29,7 +29,6 @@ from cbabo.space import FloatArray
 
 _GAIN = 1e-10  # of max(1, |f|): less is no gain
 _PASSES = 6
-_MARGIN = 1e-12  # of a constraint's slope: kept from a limit that a descent ended slightly beyond
 _ROUNDS = 4  # descents in a row from one start, each with constraints scaled anew
 
 
@@ -61,6 +60,9 @@ class Recipe:
     levels: tuple[float, ...] = ()
     """If given, the pool is every design whose values are of these levels, in descending order, and not Sobol designs."""
 
+    origin: tuple[float, ...] = (0.0,)
+    """What the levels are counted from, for each variable or for all."""
+
     hops: int = 0
     """Descents, in each pass, from the best design with a few values changed."""
 
@@ -69,7 +71,9 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
     {
         analytic.g01: Recipe(best=30, others=30),
         analytic.g07: Recipe(best=2, others=1),
-        analytic.c13: Recipe(best=40, others=10, levels=(270.0, 180.0, 130.0, 110.0, 80.0, 45.0, -60.0), hops=6),
+        analytic.c13: Recipe(
+            best=30, others=30, levels=(200.0, 63.0, 5.0, -26.0, -120.0), origin=tuple(analytic.C13_SHIFT), hops=6
+        ),
         analytic.ackley: Recipe(best=40, others=10, levels=(0.0, -0.25, -0.5, -0.75, -1.0), hops=6),
         analytic.keane: Recipe(best=20, others=10, levels=(6.1, 3.0, 1.5, 0.5, 0.4), hops=6),
         analytic.gkxwc1: Recipe(best=20, others=20),
@@ -114,7 +118,8 @@ class _Search:
         else:
             best = min(best, self.pick(np.vstack([best.x, designs]), limits), key=lambda o: o.f)
             more = self.hops(best.x, number) if np.isfinite(best.f) else designs[:0]
-        return self.improve(best, limits, np.vstack([others, more]), floor)
+        own = best.x[None] if np.isfinite(best.f) else designs[:0]
+        return self.improve(best, limits, np.vstack([own, others, more]), floor)
 
     def chosen(self, limits: FloatArray, times: int) -> NDArray[np.int64]:
         """Choose designs of the pool: the most promising, and some at random."""
@@ -172,22 +177,18 @@ class _Search:
         self, start: FloatArray, limits: FloatArray, low: FloatArray, high: FloatArray, rival: Optimum
     ) -> Optimum:
         """Descend between these bounds to a design that obeys the limits exactly; stop if it converges above a rival."""
-        x, best, margin = start, self.pick(start[None], limits), np.zeros_like(limits)
+        x, best = start, self.pick(start[None], limits)
         if not (high > low).any():
             return best
         for _ in range(_ROUNDS):
-            descent = Descent(self.land, x, limits - margin, low, high)
-            x, converged = descent.run()
+            x, converged = Descent(self.land, x, limits, low, high).run()
             if not np.isfinite(x).all():
                 break
             end = self.pick(x[None], limits)
             settled = np.isfinite(best.f) and not best.beaten_by(end.f)
             best = min(best, end, key=lambda o: o.f)
-            excess = np.maximum(self.land.shipped.function(x[None])[1][0] - limits, 0.0)
-            if not excess.any() and (settled or (converged and not rival.beaten_by(end.f))):
+            if np.isfinite(end.f) and (settled or (converged and not rival.beaten_by(end.f))):
                 break
-            slight = (excess > 0.0) & (excess < 1e-6 * descent.scales)
-            margin = np.where(slight, margin + 2 * excess + _MARGIN * descent.scales, margin)
         return best
 
     def pick(self, X: FloatArray, limits: FloatArray) -> Optimum:
@@ -198,9 +199,11 @@ class _Search:
         return Optimum(float(f[best]), X[best] if np.isfinite(f[best]) else np.full(X.shape[1], np.nan))
 
     def promising(self, X: FloatArray, limits: FloatArray) -> NDArray[np.int64]:
-        """Order designs by objective plus broken limits, each in the unit of its spread over the pool."""
+        """Order designs by objective plus broken limits, each in the unit of its spread or, if that is less, of its box."""
         f, c = self.land.shipped.function(X)
-        merit = f / self.land.spreads[0] + 3 * (np.maximum(c - limits, 0.0) / self.land.spreads[1:]).sum(axis=1)
+        widths = np.array([constraint.scale for constraint in self.land.shipped.problem.constraints])
+        broken = np.maximum(c - limits, 0.0) / np.minimum(widths, self.land.spreads[1:])
+        merit = f / self.land.spreads[0] + 3 * broken.sum(axis=1)
         order = np.argsort(merit, kind="stable")
         return np.asarray(order[np.isfinite(merit[order])])
 
@@ -221,5 +224,6 @@ class _Search:
         """Designs to start from: two corners, the known optimum at zero, and the recipe's levels or Sobol designs."""
         known = [self.land.shipped.optimum.design] if self.land.shipped.optimum else []
         levels = list(itertools.combinations_with_replacement(self.recipe.levels, len(self.land.low)))
-        designs = np.array([self.land.low, self.land.high, *known, *(levels or self.land.sobol)])
+        many = np.add(levels, self.recipe.origin) if levels else self.land.sobol
+        designs = np.array([self.land.low, self.land.high, *known, *many])
         return np.asarray(np.clip(designs, self.land.low, self.land.high))
