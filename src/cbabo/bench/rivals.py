@@ -169,9 +169,9 @@ class Solver:
 
         limits: Any = {"type": "ineq", "fun": lambda u: bound - at(u)[0][1:], "jac": lambda u: -at(u)[1][1:]}
         found = minimize(
-            lambda u: at(u)[0][0],
+            lambda u: (at(u)[0][0], at(u)[1][0]),
             start,
-            jac=lambda u: at(u)[1][0],
+            jac=True,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * len(start),
             constraints=limits,
