@@ -69,14 +69,17 @@ def test_improvement_and_its_derivatives_are_means_over_the_samples(best: float)
     std = normal(10, 3).abs() + 0.1
     mean.requires_grad_()
     std.requires_grad_()
-    y = (mean.unsqueeze(1) + std.unsqueeze(1) * eps).reshape(-1, 3)
-    L = torch.from_numpy(SOME.of(y.detach().numpy())).view(10, 256)
+    samples = mean.unsqueeze(1) + std.unsqueeze(1) * eps
+    limits, scale, multipliers = (torch.from_numpy(a) for a in (SOME.limits, SOME.scale, SOME.multipliers))
+    g = (samples[..., 1:] - limits) / scale[1:]
+    L = samples[..., 0] / scale[0] + g @ multipliers + g.clamp_min(0.0).square().sum(-1) / (2.0 * SOME.rho)
+    assert L.detach().numpy().ravel() == pytest.approx(SOME.of(samples.detach().numpy().reshape(-1, 3)))
     for criterion, expected in (
         (expected_improvement(SOME, best, eps), (best - L).clamp_min(0.0).mean(1)),
         (lower_mean(SOME, eps), -L.mean(1)),
     ):
-        value, on_mean, on_std = criterion(mean, std)
+        by_mean, by_std = torch.autograd.grad(expected.sum(), (mean, std), retain_graph=True)
+        value, on_mean, on_std = criterion(mean.detach(), std.detach())
         assert torch.allclose(value, expected)
-        by_mean, by_std = torch.autograd.grad(value.sum(), (mean, std))
         assert torch.allclose(on_mean, by_mean)
         assert torch.allclose(on_std, by_std)

@@ -115,16 +115,23 @@ def _mean_over_samples(
     limits, scale, multipliers = (
         torch.from_numpy(a) for a in (lagrangian.limits, lagrangian.scale, lagrangian.multipliers)
     )
-    rho = lagrangian.rho
+    rho, count = lagrangian.rho, len(eps)
+    on_f, on_g = eps[:, 0], eps[:, 1:].T.unsqueeze(-2).contiguous()  # s; m x 1 x s
 
     def criterion(mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        samples = (mean.unsqueeze(1) + std.unsqueeze(1) * eps) / scale  # b x s x (1 + m)
-        g = samples[..., 1:] - limits / scale[1:]
-        slope = multipliers + g.clamp_min(0.0) / rho  # dL / dg
-        value = samples[..., 0] + g @ multipliers + g.clamp_min(0.0).square().sum(-1) / (2.0 * rho)
-        weight = counts(value).to(mean.dtype).unsqueeze(-1)
-        on_samples = -torch.cat([weight, weight * slope], -1) / scale
-        return gain(value).mean(1), on_samples.mean(1), (on_samples * eps).mean(1)
+        centre, spread = mean / scale, std / scale
+        centre_g, spread_g = (centre[:, 1:] - limits / scale[1:]).T, spread[:, 1:].T
+        excess = torch.addcmul(centre_g.unsqueeze(-1), spread_g.unsqueeze(-1), on_g).clamp_min_(0.0)  # m x b x s
+        value = (centre[:, 0] + multipliers @ centre_g).unsqueeze(-1) + spread[:, :1] * on_f
+        value.addmm_(spread_g.T * multipliers, eps[:, 1:].T).add_(excess.square().sum(0), alpha=0.5 / rho)  # L, b x s
+        weight = counts(value).to(mean.dtype)
+        excess.mul_(weight)
+        share = weight.sum(1)
+        on_mean_g = excess.sum(-1).T / rho + share.unsqueeze(-1) * multipliers
+        on_std_g = (excess @ on_g.mT).squeeze(-1).T / rho + (weight @ eps[:, 1:]) * multipliers
+        on_mean = torch.cat([share.unsqueeze(-1), on_mean_g], 1) / (-count * scale)
+        on_std = torch.cat([(weight @ on_f).unsqueeze(-1), on_std_g], 1) / (-count * scale)
+        return gain(value).mean(1), on_mean, on_std
 
     return criterion
 
