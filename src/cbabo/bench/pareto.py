@@ -8,7 +8,7 @@ Symbols and shapes
                     since no threshold pays for more
     reference   1 + m    the gain below which nothing counts: the most relaxed limits, the worst f evaluated within them
 
-BoTorch's acquisition, kept to two or three minutes a run by: our fits (the same models, fitted quicker) given to BoTorch, 32 Monte
+BoTorch's acquisition, kept to two or three minutes a run by: our fits (the same models, fitted quicker) given to it, 32 Monte
 Carlo samples, a batch of 5 chosen one after the other, 2 ascents of at most 8 iterations from the best of 128 raw samples, and
 evaluated designs that are surely dominated left out of the baseline.
 """
