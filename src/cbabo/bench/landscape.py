@@ -95,7 +95,7 @@ class Descent:
             f_ieqcons=lambda u: (self._limits - self._at(u)[0][1:]) / self.scales,
             fprime_ieqcons=lambda u: -self._at(u)[1][1:] / self.scales[:, None],
             bounds=list(zip(lowest[free].tolist(), highest[free].tolist(), strict=True)),
-            iter=200,
+            iter=100,
             acc=1e-12,
             iprint=0,
             full_output=True,

@@ -75,7 +75,7 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
             best=30, others=30, levels=(200.0, 63.0, 5.0, -26.0, -120.0), origin=tuple(analytic.C13_SHIFT), hops=6
         ),
         analytic.ackley: Recipe(best=40, others=10, levels=(0.0, -0.25, -0.5, -0.75, -1.0), hops=6),
-        analytic.keane: Recipe(best=20, others=10, levels=(6.1, 3.0, 1.5, 0.5, 0.4), hops=6),
+        analytic.keane: Recipe(best=6, others=2, levels=(6.1, 3.0, 1.5, 0.5, 0.4), hops=4),
         analytic.gkxwc1: Recipe(best=20, others=20),
         analytic.gkxwc2: Recipe(best=20, others=20),
         engineering.car: Recipe(best=10, others=10, hops=3),
@@ -122,10 +122,12 @@ class _Search:
         return self.improve(best, limits, np.vstack([own, others, more]), floor)
 
     def chosen(self, limits: FloatArray, times: int) -> NDArray[np.int64]:
-        """Choose designs of the pool: the most promising, and some at random."""
+        """Choose designs of the pool: the most promising, feasible ones and all, and some at random."""
         order = self.promising(self.pool, limits)
+        feasible = order[(self.land.shipped.function(self.pool[order])[1] <= limits).all(axis=1)]
         some = seeding.child(0, "truth", self.land.shipped.name).permutation(order)
-        return np.concatenate([order[: times * self.recipe.best], some[: times * self.recipe.others]])
+        best, others = times * self.recipe.best, times * self.recipe.others
+        return np.concatenate([feasible[: best // 2], order[:best], some[:others]])
 
     def improve(self, best: Optimum, limits: FloatArray, starts: FloatArray, floor: float) -> Optimum:
         """Descend from every start, then search the lattice variables' values, until the floor is reached."""
@@ -180,11 +182,11 @@ class _Search:
         x, best = start, self.pick(start[None], limits)
         if not (high > low).any():
             return best
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             x, converged = Descent(self.land, x, limits, low, high).run()
-            if not np.isfinite(x).all():
-                break
             end = self.pick(x[None], limits)
+            if not np.isfinite(end.f) and (number or not np.isfinite(x).all()):
+                break
             settled = np.isfinite(best.f) and not best.beaten_by(end.f)
             best = min(best, end, key=lambda o: o.f)
             if np.isfinite(end.f) and (settled or (converged and not rival.beaten_by(end.f))):
