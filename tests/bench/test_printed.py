@@ -20,13 +20,14 @@ def test_every_table_of_the_paper_is_there() -> None:
         "monotonicity",
         "runtime",
         "single_threshold",
+        "single_threshold_wins",
         "start",
         "win_rate_direct",
         "win_rate_refined",
     }
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name != "case_study"])
+@pytest.mark.parametrize("name", sorted({*names()} - {"case_study", "single_threshold_wins"}))
 def test_problems_go_by_our_names(name: str) -> None:
     table = printed(name)
     assert set(table["problem"]) <= set(problems.names("paper"))
@@ -51,6 +52,12 @@ def test_single_thresholds_are_a_full_grid_with_their_infeasible_ones() -> None:
     assert table.loc[("three_truss", 1, "direct"), "objective"] == 237.0
     assert table.loc[("three_truss", 1, "direct"), "feasible"] == 0
     assert table.loc[("c13", 50, "refined")].tolist() == [-23.6, 1]
+
+
+def test_first_places_at_single_thresholds_are_the_printed_ones() -> None:
+    wins = printed("single_threshold_wins").set_index(["n", "method"])["wins"]
+    assert wins[1].to_dict() == {"direct": 2, "refined": 5, "cEI": 0, "LogcEI": 4, "ALBO": 1, "SCBO": 4, "CMA-ES": 2}
+    assert wins[50, "refined"] == 14
 
 
 def test_numbers_are_the_printed_ones() -> None:

@@ -160,12 +160,12 @@ def test_win_rates_are_averaged_over_each_suite(duel: list[Row]) -> None:
         answered("g01", "LogcEI", "best", [2.0, 0.0], n=10),
     ]
     table = TABLES["win_rate_direct"](rows)
-    found = line(table, problem="paper, 3 problems", n=10)
+    found = line(table, problem="paper suite, 3 of 16", n=10)
     assert found[["compared", "wins", "losses"]].tolist() == [3, 2, 1]
     assert found["win rate %"] == 75.0  # 100 on g07 and 50 on g01, which weigh alike
     assert found["paper %"] == 33.5  # 67 and 0
-    assert line(table, problem="active, 1 problems")["win rate %"] == 0.0
-    assert table["problem"].tolist()[:2] == ["paper, 3 problems"] * 2
+    assert line(table, problem="active suite, 1 of 10")["win rate %"] == 0.0
+    assert table["problem"].tolist()[:2] == ["paper suite, 3 of 16"] * 2
 
 
 def test_win_rates_of_refined_answers_are_another_table(duel: list[Row]) -> None:
@@ -304,8 +304,8 @@ def test_losses_over_the_budget() -> None:
     assert car["evaluations"].tolist() == [60, 150, 200]
     assert car["loss %"].tolist() == [55.0, 15.0, 3.0]
     assert car["feasible %"].tolist() == [50.0, 100.0, 100.0]
-    assert line(table, problem="paper, 2 problems", evaluations=200)["loss %"] == 4.0
-    assert line(table, problem="paper, 1 problems", evaluations=60)["loss %"] == 55.0
+    assert line(table, problem="paper suite, 2 of 16", evaluations=200)["loss %"] == 4.0
+    assert line(table, problem="paper suite, 1 of 16", evaluations=60)["loss %"] == 55.0
 
 
 def test_stated_probabilities_meet_what_came_true() -> None:

@@ -56,12 +56,12 @@ def loss(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
 def budget(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     """Draw the loss of our predictions over the budget: each problem pale, each suite's mean with its 95 % interval."""
     table = quality.budget(rows, ours)
-    means = table["problem"].str.contains(",")
+    means = table["problem"].str.contains(" suite, ")
     by_problem = table[~means].assign(suite=suites(table[~means]))
     titles = list(table.loc[means, "problem"].unique())
     with drawing(path, 1, len(titles), (3.2 * len(titles), 2.8)) as panels:
         for axes, title in zip(panels[0], titles, strict=True):
-            for _, line in by_problem[by_problem["suite"] == title.split(",")[0]].groupby("problem"):
+            for _, line in by_problem[by_problem["suite"] == title.split()[0]].groupby("problem"):
                 (pale,) = axes.plot(line["evaluations"], line["loss %"], color=PALE, linewidth=0.8, zorder=1)
             mean = table[table["problem"] == title]
             axes.fill_between(mean["evaluations"], mean["low"], mean["high"], color=PALETTE[0], alpha=0.2, linewidth=0)

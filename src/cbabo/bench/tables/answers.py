@@ -17,10 +17,11 @@ from cbabo.bench.campaign import Row
 from cbabo.bench.metrics import losses
 from cbabo.bench.truth import truth
 from cbabo.errors import InputError
+from cbabo.problems import Suite
 from cbabo.space import FloatArray
 
 STAGES = ("direct", "refined", "random start", "evaluated", "best")
-SUITES = ("paper", "active", "variant")
+SUITES: tuple[Suite, ...] = ("paper", "active", "variant")
 """In the order in which tables show them."""
 SERIES = ["problem", "method", "stage", "n"]
 """The columns that tell one series of answers from another."""
@@ -75,6 +76,11 @@ def units(rows: Iterable[Row], *names: str) -> pd.DataFrame:
 def suites(table: pd.DataFrame) -> pd.Series[str]:
     """Return the suite of each line's problem."""
     return table["problem"].map(lambda name: problems.get(name).suite)
+
+
+def suite_label(part: pd.DataFrame, suite: Suite) -> str:
+    """Name the average over those problems of a suite that there are answers to."""
+    return f"{suite} suite, {part['problem'].nunique()} of {len(problems.names(suite))}"
 
 
 def samples(table: pd.DataFrame, column: str) -> list[FloatArray]:

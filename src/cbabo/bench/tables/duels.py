@@ -13,7 +13,7 @@ import pandas as pd
 from cbabo.bench.campaign import Row
 from cbabo.bench.metrics import average_interval, outcomes, tally
 from cbabo.bench.printed import printed
-from cbabo.bench.tables.answers import SUITES, answers, of, ordered, pairs, required, samples, suites
+from cbabo.bench.tables.answers import SUITES, answers, of, ordered, pairs, required, samples, suite_label, suites
 
 BASELINES = ("CMA-ES", "cEI", "ALBO", "SCBO", "LogcEI")
 """In the paper's order."""
@@ -77,8 +77,7 @@ def _by_suite(met: pd.DataFrame, by_problem: pd.DataFrame) -> list[pd.DataFrame]
     frames = []
     for suite in SUITES:
         part = met[suites(met) == suite]
-        label = f"{suite}, {part['problem'].nunique()} problems"
-        mine = _tallied(part.assign(of=part["problem"], problem=label), key, within="of")
+        mine = _tallied(part.assign(of=part["problem"], problem=suite_label(part, suite)), key, within="of")
         paper = shared[suites(shared) == suite].groupby(["n", "baseline"])["paper %"].mean().round(1).reset_index()
         lines = mine.merge(paper, on=["n", "baseline"])
         place = lines["baseline"].map(BASELINES.index)

@@ -23,6 +23,7 @@ from cbabo.bench.tables.answers import (
     pairs,
     required,
     samples,
+    suite_label,
     suites,
     with_losses,
 )
@@ -77,7 +78,7 @@ def budget(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
         for (problem, spent), part in found.groupby(["problem", "evaluations"])
     ]
     averages = [
-        {"problem": f"{suite}, {part['problem'].nunique()} problems", "evaluations": spent} | _numbers(part)
+        {"problem": suite_label(part, suite), "evaluations": spent} | _numbers(part)
         for suite in SUITES
         for spent, part in found[suites(found) == suite].groupby("evaluations")
     ]
@@ -102,7 +103,7 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
                 "feasible %": round(100.0 * share.mean, 1),
                 "low": round(low, 1),
                 "high": round(high, 1),
-                "too sure by": round(stated - 100.0 * share.mean, 1),
+                "too sure by": round(stated - 100.0 * share.mean, 1) + 0.0,
                 "within": "yes" if low <= stated <= high else "no",
             }
         )
