@@ -28,12 +28,12 @@ from torch import Tensor
 
 from cbabo.bench.judging import Measures, best_evaluated
 from cbabo.bench.truth import truth
+from cbabo.designs import latin_hypercube
 from cbabo.errors import InputError
 from cbabo.problem import Problem
 from cbabo.problems import ShippedProblem
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray
-from cbabo.step import latin_hypercube
 from cbabo.surrogate import Hyperparameters, fit
 
 _INITIAL, _BUDGET, _BATCH = 30, 200, 5
