@@ -35,6 +35,7 @@ from cbabo.problems import ShippedProblem
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray
 from cbabo.surrogate import Hyperparameters, fit
+from cbabo.threads import one_thread
 
 _INITIAL, _BUDGET, _BATCH = 30, 200, 5
 _MOST_CONSTRAINTS = 2
@@ -80,7 +81,7 @@ def propose(
     def gain(outputs: Tensor, X: Tensor | None = None) -> Tensor:
         return -(torch.maximum(outputs, floor) - centre) / scale
 
-    with warnings.catch_warnings(), torch.random.fork_rng():
+    with warnings.catch_warnings(), torch.random.fork_rng(), one_thread():
         warnings.simplefilter("ignore")  # BoTorch's about its optimiser and the data's scale
         torch.manual_seed(seed)
         acquisition = qLogNoisyExpectedHypervolumeImprovement(

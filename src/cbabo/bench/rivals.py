@@ -34,7 +34,8 @@ from cbabo.study import Study
 from cbabo.surrogate import Hyperparameters, Surrogates, condition
 
 _POOL = 512  # random designs among which, with the evaluated ones, the searches start
-_STARTS = 5
+_STARTS = 8
+_APART = 0.1  # largest difference of a variable in the unit cube: starts nearer than this would end together
 _ITERATIONS = 60
 _TOLERANCE = 1e-6  # of an output's deviation: how far a limit may be exceeded in the surrogate
 
@@ -151,7 +152,7 @@ class Solver:
         s = self.means.surrogates
         bound = (limits - s.centre[1:].numpy()) / s.scale[1:].numpy()
         designs, z = self._known
-        starts = designs[np.lexsort(_merit(z, bound).T[::-1])[:_STARTS]]
+        starts = _apart(designs[np.lexsort(_merit(z, bound).T[::-1])])
         ends = np.vstack([*(self._descend(start, bound) for start in starts), starts])
         merit = _merit(np.array([self.means(end)[0] for end in ends]), bound)
         best: FloatArray = ends[np.lexsort(merit.T[::-1])[0]]
@@ -184,6 +185,17 @@ class Solver:
     def _known(self) -> tuple[FloatArray, FloatArray]:
         designs = np.vstack([self.means.surrogates.x.numpy(), self.pool])
         return designs, np.array([self.means(u)[0] for u in designs])
+
+
+def _apart(ranked: FloatArray) -> FloatArray:
+    """Return the first of ranked designs (n x d), each at a distance from those before it."""
+    chosen = ranked[:1]
+    for design in ranked[1:]:
+        if len(chosen) == _STARTS:
+            break
+        if np.abs(chosen - design).max(axis=1).min() > _APART:
+            chosen = np.vstack([chosen, design])
+    return chosen
 
 
 def _merit(z: FloatArray, bound: FloatArray) -> FloatArray:
