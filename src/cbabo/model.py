@@ -18,6 +18,7 @@ from torch import Tensor
 
 from cbabo.answers import Answer, Estimate, LimitChange, Recommendation
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
+from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
@@ -30,7 +31,7 @@ from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler
 from cbabo.settings import Settings
 from cbabo.space import FloatArray
-from cbabo.step import FEWEST, fit_surrogates, snapped, untrained
+from cbabo.step import FEWEST, fit_surrogates, untrained
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 from cbabo.training import train

@@ -13,11 +13,11 @@ import torch
 
 from cbabo.acquisition import maximise
 from cbabo.answers import Answer, Estimate
+from cbabo.designs import snapped
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.model import Model, outside_warnings
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray, Point
-from cbabo.step import snapped
 from cbabo.surrogate import fit
 from cbabo.threads import one_thread
 

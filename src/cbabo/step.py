@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from scipy.stats import qmc
 from torch import Tensor
 
+from cbabo.designs import latin_hypercube, snapped
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
 from cbabo.limits import Limits
@@ -20,7 +20,7 @@ from cbabo.problem import Problem
 from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler, select
 from cbabo.settings import Settings
-from cbabo.space import Point, Real, Space
+from cbabo.space import Point
 from cbabo.surrogate import Surrogates, fit
 from cbabo.threads import one_thread
 from cbabo.training import Trainee, train
@@ -72,12 +72,6 @@ def step(
     return problem.space.points(chosen.numpy()), replace(learner, iteration=learner.iteration + 1).to_bytes()
 
 
-def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list[Point]:
-    """Return a Latin hypercube of this many legal points."""
-    sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
-    return space.spread(sampler.random(count))
-
-
 def fit_surrogates(measured: Evaluations, learner: Learner) -> Surrogates:
     """Fit one Gaussian process to every output of the measured designs, starting from the learner's last fit."""
     return fit(torch.from_numpy(measured.x), torch.from_numpy(measured.y), warm=learner.hyperparameters)
@@ -111,12 +105,3 @@ def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:
     sizes = (len(problem.box.names), *hidden, problem.space.dimension)
     pcm = PCM.initial(sizes, child_seed(seed, "network"))
     return Trainee(pcm, Adam.initial(pcm.weights))
-
-
-def snapped(space: Space, x: Tensor) -> Tensor:
-    """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
-    if all(isinstance(v, Real) for v in space.variables):
-        return x
-    legal = torch.from_numpy(space.snap(x.numpy()))
-    continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
-    return torch.where(continuous, x, legal)

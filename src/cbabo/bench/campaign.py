@@ -144,7 +144,7 @@ def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], ex
     with _executing(workers, executor) as (pool, capacity):
         while True:
             for unit in itertools.islice(queue, capacity - len(running)):
-                running[pool.submit(timed, unit)] = unit
+                running[pool.submit(timed, measure, unit)] = unit
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -166,10 +166,10 @@ def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], ex
         raise RunStoppedError(f"{tally.failed} of {len(pending)} units failed; run again to try them once more")
 
 
-def timed(unit: Unit) -> tuple[Measures, float]:
+def timed(compute: Callable[[str, str, int, int], Measures], unit: Unit) -> tuple[Measures, float]:
     """Compute a unit; return what it measures and how long it took."""
     began = time.perf_counter()
-    measures = measure(unit.problem, unit.method, unit.seed, unit.n)
+    measures = compute(unit.problem, unit.method, unit.seed, unit.n)
     return measures, time.perf_counter() - began
 
 

@@ -167,16 +167,16 @@ class Solver:
                 last[key] = self.means(u)
             return last[key]
 
-        limits: Any = {"type": "ineq", "fun": lambda u: bound - at(u)[0][1:], "jac": lambda u: -at(u)[1][1:]}
-        found = minimize(
-            lambda u: at(u)[0][0],
-            start,
-            jac=lambda u: at(u)[1][0],
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * len(start),
-            constraints=limits,
-            options={"maxiter": _ITERATIONS, "ftol": 1e-9},
-        )
+        def objective(u: FloatArray) -> tuple[float, FloatArray]:
+            z, jacobian = at(u)
+            return float(z[0]), jacobian[0]
+
+        rules: dict[str, Any] = {
+            "bounds": [(0.0, 1.0)] * len(start),
+            "constraints": {"type": "ineq", "fun": lambda u: bound - at(u)[0][1:], "jac": lambda u: -at(u)[1][1:]},
+            "options": {"maxiter": _ITERATIONS, "ftol": 1e-9},
+        }
+        found = minimize(objective, start, jac=True, method="SLSQP", **rules)
         end: FloatArray = np.clip(np.nan_to_num(found.x, nan=0.5), 0.0, 1.0)
         return end
 

@@ -34,31 +34,33 @@ _SCALES = (0.2, 0.05, 0.01, 0.002)
 _STARTS = 6
 _TOGETHER = 30  # iterations
 _ALONE = 40
+_CHUNK = 128  # designs that are judged at a time: samples of a criterion stay in the processor's cache
 _TINY = 1e-300
 
 
-def maximise(surrogates: Surrogates, criterion: Criterion, task: Task, data: Data, linear: bool = False) -> FloatArray:
-    """Return an unmeasured legal design (d, unit cube) with the largest criterion; a quasi-random one where it is flat.
+def maximise(
+    surrogates: Surrogates, criterion: Criterion, task: Task, data: Data, linear: bool = False
+) -> FloatArray | None:
+    """Return an unmeasured legal design (d, unit cube) with the largest criterion; None where it is flat or there is no design.
 
     linear: the criterion is not a logarithm but a positive number of any magnitude: each ascent is relative to its start.
     """
     pool = task.unseen(task.legal(designs(task, data)), data)
     if not len(pool):
-        return task.anywhere(data)
-    values = criterion(*surrogates.mean_and_std(pool))[0].nan_to_num(-torch.inf)
+        return None
+    values = _values(surrogates, criterion, pool)
     order = torch.argsort(values, descending=True, stable=True)
     if bool(values[order[0]] == values[order[-1]]):
-        return task.anywhere(data)
+        return None
     starts = pool[order[:_STARTS]]
     scale = values[order[:_STARTS]].clamp_min(_TINY) if linear else torch.ones(len(starts), dtype=values.dtype)
     together = _ascend(surrogates, criterion, starts, scale, _TOGETHER)
-    reached = criterion(*surrogates.mean_and_std(together))[0].nan_to_num(-torch.inf)
+    reached = _values(surrogates, criterion, together)
     best = torch.argsort(reached, descending=True, stable=True)[:2]
     scale = reached.clamp_min(_TINY) if linear else scale
     alone = [_ascend(surrogates, criterion, together[i : i + 1], scale[i : i + 1], _ALONE) for i in best.tolist()]
     ends = task.unseen(torch.cat([task.legal(torch.cat([*alone, together])), starts]), data)
-    final = criterion(*surrogates.mean_and_std(ends))[0].nan_to_num(-torch.inf)
-    return ends[final.argmax()].numpy()
+    return ends[_values(surrogates, criterion, ends).argmax()].numpy()
 
 
 def designs(task: Task, data: Data) -> Tensor:
@@ -70,6 +72,11 @@ def designs(task: Task, data: Data) -> Tensor:
     redrawn = np.where(random.random((_LOCAL, d)) < min(1.0, 2.0 / d), random.random((_LOCAL, d)), incumbent)
     local = np.clip(np.vstack([*disturbed, redrawn]), 0.0, 1.0)
     return torch.cat([sobol(d, int(random.integers(2**62)), _GLOBAL), torch.from_numpy(local)])
+
+
+def _values(surrogates: Surrogates, criterion: Criterion, x: Tensor) -> Tensor:
+    parts = [criterion(*surrogates.mean_and_std(part))[0] for part in x.split(_CHUNK)]
+    return torch.cat(parts).nan_to_num(-torch.inf)
 
 
 def _ascend(surrogates: Surrogates, criterion: Criterion, starts: Tensor, scale: Tensor, iterations: int) -> Tensor:

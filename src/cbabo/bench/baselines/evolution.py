@@ -1,8 +1,8 @@
 """CMA-ES (Hansen) from the `cma` package, with its own handling of limits: an adaptive augmented Lagrangian.
 
-The search runs on the unit cube, starts at the best initial design with a step size of 0.25 and looks for a feasible design before it
-minds the objective. Objective and violations are divided by their deviations over the initial data. Whenever the package's own
-criteria stop it before the budget is spent, it starts again at the best design with half of that step size.
+The search runs on the unit cube, starts at the best initial design with a step size of 0.25 and looks for a feasible design
+before it minds the objective. Objective and violations are divided by their deviations over the initial data. When the package's
+own criteria stop it before the budget is spent, it starts again at the best design with half of that step size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Generator
 import numpy as np
 
 from cbabo.bench.baselines.sequential import Data, Task
-from cbabo.seeding import child_seed
+from cbabo.seeding import child
 from cbabo.space import FloatArray
 
 _STEP = 0.25
@@ -21,7 +21,10 @@ _STEP = 0.25
 def cma_es(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
     """Suggest the members of one generation after the other."""
     import cma  # an optional dependency
+    from cma import constraints_handler, logger
 
+    constraints_handler._Logger = logger.LoggerDummy  # the package's own way to keep it from making a folder
+    random = child(task.seed, "evolution")
     deviation = data.y.std(axis=0)
     scale = np.where(deviation > 0.0, deviation, 1.0)
     latest = data.y[-1:]
@@ -36,7 +39,8 @@ def cma_es(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
     while True:
         options = {
             "bounds": [0.0, 1.0],
-            "seed": 1 + child_seed(task.seed, "evolution", len(data.x)) % (2**31 - 2),
+            "randn": lambda *shape: random.standard_normal(shape),
+            "seed": np.nan,  # nothing is drawn from NumPy's global generator
             "verbose": -9,
             "verb_log": 0,
             "tolstagnation": 0,

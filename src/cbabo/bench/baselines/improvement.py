@@ -44,9 +44,11 @@ def _suggestions(task: Task, data: Data, linear: bool) -> Generator[FloatArray, 
     while True:
         surrogates = fit(*data.tensors, warm=warm)
         warm, best = surrogates.hyperparameters, task.incumbent(data.y)
-        plain = linear and best is not None
-        criterion = constrained_improvement(limits, best) if plain else log_constrained_improvement(limits, best)
-        data = yield maximise(surrogates, criterion, task, data, linear=plain)
+        if linear and best is not None:
+            design = maximise(surrogates, constrained_improvement(limits, best), task, data, linear=True)
+        else:
+            design = maximise(surrogates, log_constrained_improvement(limits, best), task, data)
+        data = yield task.anywhere(data) if design is None else design
 
 
 def log_constrained_improvement(limits: Tensor, best: float | None) -> Criterion:

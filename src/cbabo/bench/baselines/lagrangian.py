@@ -10,17 +10,17 @@ f and c have a Gaussian process each; L, which is neither Gaussian nor smooth, i
 design. EI is the mean of max(0, best - L) over the samples; its derivatives by mean and std are means over the same samples.
 Where no sample improves anywhere, the mean of L is minimised instead.
 
-After every evaluation, at the measured design with the least L: lambda_j <- max(0, lambda_j + g_j / rho), and rho is halved while that
-design is infeasible. lambda starts at 0; rho at the least sum of squared violations among infeasible initial designs over twice the
-objective's advantage of the best feasible design on their median (1 where that says nothing), at least 1e-3.
+After every evaluation, at the measured design with the least L: lambda_j <- max(0, lambda_j + g_j / rho), and rho is halved while
+that design is infeasible. lambda starts at 0. rho starts at v / 2a, where v is the least sum of squared violations among
+infeasible initial designs and a by how much the best feasible one is below the median objective; at 1 where there is no v or a.
 
-Scales, from the initial data and then kept, so that multipliers keep their meaning: for f its deviation; for c_j the distance between
-quartiles over 1.349 (the deviation of a normal sample, but indifferent to poles), or the deviation where that is zero.
+Scales are taken from the initial data and kept, so that multipliers keep their meaning: for f its deviation; for c_j the distance
+between quartiles over 1.349 (the deviation of a normal sample, but not moved by poles), or the deviation where that is zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,27 +91,47 @@ def albo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
         best = float(lagrangian.of(data.y).min())
         improvement = expected_improvement(lagrangian, best, eps)
         design = maximise(surrogates, improvement, task, data, linear=True)
-        data = yield design
+        if design is None:
+            design = maximise(surrogates, lower_mean(lagrangian, eps), task, data)
+        data = yield task.anywhere(data) if design is None else design
         at = int(lagrangian.of(data.y).argmin())
         lagrangian = lagrangian.updated(data.y[at], bool(task.feasible(data.y[at : at + 1])[0]))
 
 
 def expected_improvement(lagrangian: Lagrangian, best: float, eps: Tensor) -> Criterion:
     """Return the mean over samples eps (s x (1 + m)) of max(0, best - L)."""
+    return _mean_over_samples(lagrangian, eps, lambda value: (best - value).clamp_min(0.0), lambda value: value < best)
+
+
+def lower_mean(lagrangian: Lagrangian, eps: Tensor) -> Criterion:
+    """Return minus the mean over samples eps (s x (1 + m)) of L."""
+    return _mean_over_samples(lagrangian, eps, torch.neg, torch.isfinite)
+
+
+def _mean_over_samples(
+    lagrangian: Lagrangian, eps: Tensor, gain: Callable[[Tensor], Tensor], counts: Callable[[Tensor], Tensor]
+) -> Criterion:
+    """Return the mean of gain(L), of which the derivative by L is -1 where it counts and 0 elsewhere."""
     limits, scale, multipliers = (
         torch.from_numpy(a) for a in (lagrangian.limits, lagrangian.scale, lagrangian.multipliers)
     )
-    rho = lagrangian.rho
+    rho, count = lagrangian.rho, len(eps)
+    on_f, on_g = eps[:, 0], eps[:, 1:].T.unsqueeze(-2).contiguous()  # s; m x 1 x s
 
     def criterion(mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        samples = (mean.unsqueeze(1) + std.unsqueeze(1) * eps) / scale  # b x s x (1 + m)
-        g = samples[..., 1:] - limits / scale[1:]
-        slope = multipliers + g.clamp_min(0.0) / rho  # dL / dg
-        value = samples[..., 0] + g @ multipliers + g.clamp_min(0.0).square().sum(-1) / (2.0 * rho)
-        gain = best - value
-        counts = (gain > 0.0).to(mean.dtype).unsqueeze(-1)
-        on_samples = -torch.cat([counts, counts * slope], -1) / scale
-        return gain.clamp_min(0.0).mean(1), on_samples.mean(1), (on_samples * eps).mean(1)
+        centre, spread = mean / scale, std / scale
+        centre_g, spread_g = (centre[:, 1:] - limits / scale[1:]).T, spread[:, 1:].T
+        excess = torch.addcmul(centre_g.unsqueeze(-1), spread_g.unsqueeze(-1), on_g).clamp_min_(0.0)  # m x b x s
+        value = (centre[:, 0] + multipliers @ centre_g).unsqueeze(-1) + spread[:, :1] * on_f
+        value.addmm_(spread_g.T * multipliers, eps[:, 1:].T).add_(excess.square().sum(0), alpha=0.5 / rho)  # L, b x s
+        weight = counts(value).to(mean.dtype)
+        excess.mul_(weight)
+        share = weight.sum(1)
+        on_mean_g = excess.sum(-1).T / rho + share.unsqueeze(-1) * multipliers
+        on_std_g = (excess @ on_g.mT).squeeze(-1).T / rho + (weight @ eps[:, 1:]) * multipliers
+        on_mean = torch.cat([share.unsqueeze(-1), on_mean_g], 1) / (-count * scale)
+        on_std = torch.cat([(weight @ on_f).unsqueeze(-1), on_std_g], 1) / (-count * scale)
+        return gain(value).mean(1), on_mean, on_std
 
     return criterion
 

@@ -2,12 +2,12 @@
 
 Symbols and shapes
     x, y     n x d, n x q   data; z  n x q  standardised; designs  b x d
-    w        F x d    frequencies of the unit-length kernel: standard normal, quasi-random; divided by lengthscales they are an output's
-    g        q prior samples: sum_F a cos(w'x) + b sin(w'x) over sqrt(F), with a, b standard normal
+    w        q x F x d   frequencies: quasi-random standard normal numbers over lengthscales
+    g        q prior samples, each sum_F a cos(w'x) + b sin(w'x) over sqrt(F), with a and b standard normal
 
-Pathwise conditioning (Wilson et al. 2020): g(.) + k(., x) K^-1 (z - c - g(x) - noise) is a sample of the posterior if g is one of the
-prior. The correction is exact; g has F random Fourier features instead of infinitely many. Cost: b F q sines and cosines,
-against b^3 q / 3 for Cholesky factors. Features are in single precision: their rounding is far below the noise that fits allow.
+Pathwise conditioning (Wilson et al. 2020): if g is a sample of the prior, g(.) + k(., x) K^-1 (z - c - g(x) - noise) is one of
+the posterior. The correction is exact; g has F Fourier features instead of infinitely many. Cost: 2 b F q sines and cosines,
+against b^3 q / 3 for Cholesky factors. Features are in single precision: rounding is far below the noise that fits allow.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbabo.designs import latin_hypercube, snapped
 from cbabo.errors import InputError
 from cbabo.problems import ShippedProblem
 from cbabo.quasirandom import sobol
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray
-from cbabo.step import latin_hypercube, snapped
 from cbabo.surrogate import Hyperparameters, fit
 from cbabo.threads import one_thread
 

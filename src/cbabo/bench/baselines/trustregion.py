@@ -7,15 +7,15 @@ Symbols and shapes
             lengthscales, cut by the unit cube; its centre is the best design: feasible first, else the least total violation
     samples b x (1 + m)   one joint posterior sample at b candidates (see paths)
 
-As in the original: L starts at 0.8, doubles after 3 successes in a row (at most 1.6), halves after max(4, d) failures in a row, and
-below 0.5^7 the search starts again from fresh designs. A success improves a feasible centre by 0.1 % of |f|, or an infeasible
-one in total violation. Candidates are Sobol points of the region of which each coordinate replaces the centre's with probability
-min(1, 20 / d). Ours: the surrogates have RBF instead of Matern kernels, and one design is evaluated at a time.
+As in the original or BoTorch's version: L starts at 0.8, doubles after 3 successes in a row (at most 1.6) and halves after
+max(4, d) failures in a row; below 0.5^7 the search starts again from fresh designs and forgets the earlier ones. A success
+improves a feasible centre by 0.1 % of |f|, or an infeasible one in total violation. Candidates are Sobol points of the region,
+each coordinate of which replaces the centre's with probability min(1, 20 / d). Ours: kernels are RBF instead of Matern, and one
+design is evaluated at a time.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
