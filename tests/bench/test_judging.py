@@ -21,9 +21,10 @@ def test_designs_are_judged_by_the_true_functions() -> None:
     thresholds = queries(shipped, 0, 50)
     designs = shipped.problem.space.natural(np.random.default_rng(0).random((50, 2)))
     f, c = shipped.evaluate_many(designs)
-    objective, feasible = judge(shipped, designs, thresholds)
+    objective, feasible, violation = judge(shipped, designs, thresholds)
     assert objective == f.tolist()
     assert feasible == (c <= thresholds).all(axis=1).astype(float).tolist()
+    np.testing.assert_allclose(violation, np.clip(c - thresholds, 0.0, None).sum(axis=1))
 
 
 def test_the_true_optima_are_feasible_everywhere_and_reach_the_truth() -> None:
@@ -40,9 +41,10 @@ def test_the_true_optima_are_feasible_everywhere_and_reach_the_truth() -> None:
 def test_the_best_evaluated_design_is_feasible_first_then_by_objective_then_by_violation() -> None:
     shipped = get("gkxwc2")
     y = np.array([[5.0, 0.0], [3.0, 1.0], [1.0, 4.0], [2.0, 3.0]])
-    objective, feasible = best_evaluated(shipped, y, np.array([[-1.0], [0.5], [1.0], [3.5], [5.0]]))
+    objective, feasible, violation = best_evaluated(shipped, y, np.array([[-1.0], [0.5], [1.0], [3.5], [5.0]]))
     assert objective == [5.0, 5.0, 3.0, 2.0, 1.0]
     assert feasible == [0.0, 1.0, 1.0, 1.0, 1.0]
+    assert violation == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_pairs_are_ordered_in_every_limit() -> None:

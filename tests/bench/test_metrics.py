@@ -70,8 +70,14 @@ def test_columns_of_different_lengths_are_refused() -> None:
     ],
 )
 def test_feasible_first_then_the_objective(mine: tuple[float, int], theirs: tuple[float, int], result: float) -> None:
-    assert outcomes([mine[0]], [mine[1]], [theirs[0]], [theirs[1]]).tolist() == [result]
-    assert outcomes([theirs[0]], [theirs[1]], [mine[0]], [mine[1]]).tolist() == [1.0 - result]
+    one, other = ([[f], [feasible], [np.nan]] for f, feasible in (mine, theirs))
+    assert outcomes(one, other).tolist() == [result]
+    assert outcomes(other, one).tolist() == [1.0 - result]
+
+
+def test_of_two_infeasible_answers_the_lower_violation_wins() -> None:
+    mine, theirs = ([[1.0, 1.0, 1.0], [0, 0, 0], v] for v in ([0.5, 2.0, 1.0], [1.0, 1.0, 1.0]))
+    assert outcomes(mine, theirs).tolist() == [1.0, 0.0, 0.5]
 
 
 def test_ties_count_one_half() -> None:

@@ -122,7 +122,7 @@ class TestFront:
         y = np.vstack(seen)
         assert y.shape == (40, 2)
         assert set(found["best objective"]) <= set(y[:, 0])  # type: ignore[arg-type]
-        initial, _ = pareto.best_evaluated(get("gkxwc2_active"), y[:30], truth("gkxwc2_active").thresholds)
+        initial, _, _ = pareto.best_evaluated(get("gkxwc2_active"), y[:30], truth("gkxwc2_active").thresholds)
         assert np.mean(found["best objective"]) < np.mean(initial) - 0.1
 
     def test_proposals_are_legal_and_repeatable(self) -> None:

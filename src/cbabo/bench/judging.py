@@ -9,6 +9,7 @@ Symbols and shapes
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,22 @@ _SAME = 1e-9  # of max(1, |f|): a rise below is rounding
 
 Measures = dict[str, float | list[float]]
 """What a unit of work found, by name; lists run over its thresholds."""
+
+
+class Judged(NamedTuple):
+    """What n answers truly are."""
+
+    objective: list[float]
+    feasible: list[float]
+    """1 or 0 as they obey their thresholds."""
+    violation: list[float]
+    """By how much they exceed their limits in total; 0 where they obey them."""
+
+    def named(self, stage: str, suffix: str = "") -> Measures:
+        """Return them as measures of a stage."""
+        return {f"{stage} {name}{suffix}": values for name, values in self._asdict().items()}
+
+
 Answering = Callable[[FloatArray], FloatArray]
 """Maps thresholds (n x k) to designs (n x d)."""
 
@@ -30,25 +47,27 @@ Answering = Callable[[FloatArray], FloatArray]
 def direct(shipped: ShippedProblem, seed: int, answer: Answering) -> Measures:
     """Judge a map's answers at all rows, and its feasible share at random thresholds."""
     thresholds = truth(shipped.name).thresholds
-    objective, feasible = judge(shipped, answer(thresholds), thresholds)
+    measures: Measures = {"row": list(range(len(thresholds)))}
+    measures |= judge(shipped, answer(thresholds), thresholds).named("direct")
     random = queries(shipped, seed, QUERIES)
-    return {
-        "row": list(range(len(thresholds))),
-        "direct objective": objective,
-        "direct feasible": feasible,
-        "direct share": float(np.mean(judge(shipped, answer(random), random)[1])),
-    }
+    return measures | {"direct share": float(np.mean(judge(shipped, answer(random), random).feasible))}
 
 
-def judge(shipped: ShippedProblem, points: FloatArray, thresholds: FloatArray) -> tuple[list[float], list[float]]:
-    """Return the true objective of designs, and 1 or 0 as they truly obey their thresholds."""
-    f, c = shipped.evaluate_many(points)
-    feasible = shipped.problem.box.feasible(np.column_stack([f, c]), thresholds)
-    return f.tolist(), feasible.astype(np.float64).tolist()
+def judge(shipped: ShippedProblem, points: FloatArray, thresholds: FloatArray) -> Judged:
+    """Judge designs, each by its own thresholds."""
+    return judged(shipped, np.column_stack(shipped.evaluate_many(points)), thresholds)
 
 
-def best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> tuple[list[float], list[float]]:
-    """Return objective and feasibility of the best of evaluated designs for each threshold row.
+def judged(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Judged:
+    """Judge measured outputs, each row by its own thresholds."""
+    box = shipped.problem.box
+    feasible = box.feasible(y, thresholds)
+    violation = np.where(feasible, 0.0, np.clip(box.violations(y, thresholds), 0.0, None).sum(axis=1))
+    return Judged(y[:, 0].tolist(), feasible.astype(np.float64).tolist(), violation.tolist())
+
+
+def best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Judged:
+    """Judge the best of evaluated designs for each threshold row.
 
     Feasible before infeasible, then by objective, or by total violation where none is feasible.
     """
@@ -58,9 +77,8 @@ def best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArra
         rows = np.repeat(row[np.newaxis], len(y), axis=0)
         feasible = box.feasible(y, rows)
         violation = np.clip(box.violations(y, rows), 0.0, None).sum(axis=1)
-        best = np.argmin(np.where(feasible, y[:, 0], np.inf) if feasible.any() else violation)
-        found.append((float(y[best, 0]), float(feasible[best])))
-    return [f for f, _ in found], [feasible for _, feasible in found]
+        found.append(int(np.argmin(np.where(feasible, y[:, 0], np.inf) if feasible.any() else violation)))
+    return judged(shipped, y[found], thresholds)
 
 
 def ordered_pairs(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -52,18 +52,25 @@ class Tally:
         return 100.0 * (self.wins + self.ties / 2) / count if count else float("nan")
 
 
-def outcomes(f: ArrayLike, feasible: ArrayLike, rival: ArrayLike, rival_feasible: ArrayLike) -> FloatArray:
+def outcomes(mine: Sequence[ArrayLike], theirs: Sequence[ArrayLike]) -> FloatArray:
     """Compare answers one by one: 1 for a win, 0.5 for a tie, 0 for a loss.
 
-    A feasible answer beats an infeasible one, two infeasible ones tie, and of two feasible ones the lower
-    objective wins unless they agree to 1e-6 of max(1, |f|).
+    Each side: objective, feasible and violation, n each. A feasible answer beats an infeasible one; of two feasible ones the
+    lower objective wins, of two infeasible ones the lower violation, unless they agree to 1e-6 of max(1, |value|). Where a
+    violation is not known (NaN), two infeasible ones tie.
     """
-    f, feasible, rival, rival_feasible = _alike(f=f, feasible=feasible, rival=rival, rival_feasible=rival_feasible)
-    mine, theirs = feasible > 0, rival_feasible > 0
-    with np.errstate(invalid="ignore"):  # both may be minus infinity, which is a tie
-        tie = (f == rival) | (np.abs(f - rival) <= _TIE * np.maximum(1.0, np.minimum(np.abs(f), np.abs(rival))))
-    lower = np.where(tie, 0.5, np.where(f < rival, 1.0, 0.0))
-    return np.where(mine & theirs, lower, np.where(mine, 1.0, np.where(theirs, 0.0, 0.5)))
+    f, feasible, violation = _alike(objective=mine[0], feasible=mine[1], violation=mine[2])
+    g, possible, excess = _alike(f=f, objective=theirs[0], feasible=theirs[1], violation=theirs[2])[1:]
+    one, other = feasible > 0, possible > 0
+    both_infeasible = np.where(np.isnan(violation) | np.isnan(excess), 0.5, _lower(violation, excess))
+    return np.where(one & other, _lower(f, g), np.where(one, 1.0, np.where(other, 0.0, both_infeasible)))
+
+
+def _lower(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return 1 where a is lower, 0 where b is, 0.5 where they agree."""
+    with np.errstate(invalid="ignore"):  # both may be infinite, which is a tie
+        tie = (a == b) | (np.abs(a - b) <= _TIE * np.maximum(1.0, np.minimum(np.abs(a), np.abs(b))))
+    return np.where(tie, 0.5, np.where(a < b, 1.0, 0.0))
 
 
 def tally(results: ArrayLike) -> Tally:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cbabo.bench.judging import Measures, best_evaluated, direct, judge, not_rising, ordered_pairs
+from cbabo.bench.judging import Judged, Measures, best_evaluated, direct, judge, judged, not_rising, ordered_pairs
 from cbabo.bench.truth import truth
 from cbabo.evaluations import Evaluation
 from cbabo.evaluators.function import perform
@@ -101,10 +101,8 @@ def monotonicity(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
     return {"monotonic true": not_rising(*true), "monotonic mean": not_rising(*mean)}
 
 
-def refined(
-    shipped: ShippedProblem, model: Model, thresholds: FloatArray, starts: Sequence[Point | None]
-) -> tuple[list[float], list[float]]:
-    """Return true objective and feasibility after refinement at each row, every time from the same model.
+def refined(shipped: ShippedProblem, model: Model, thresholds: FloatArray, starts: Sequence[Point | None]) -> Judged:
+    """Judge the answers after refinement at each row, every time from the same model; one that fails violates endlessly.
 
     starts: where each begins, None for the model's prediction.
     """
@@ -112,8 +110,9 @@ def refined(
         refine(model, shipped.problem.box.named(row), lambda point: _measured(shipped, point), REFINEMENTS, start)
         for row, start in zip(thresholds, starts, strict=True)
     ]
-    objective = [a.objective.mean if a.verified else np.inf for a in answers]
-    return objective, [float(a.verified and a.feasible) for a in answers]
+    names = shipped.problem.outputs
+    y = np.array([[a.outputs[name].mean if a.verified else np.inf for name in names] for a in answers])
+    return judged(shipped, y, thresholds)
 
 
 def _whole(shipped: ShippedProblem, model: Model) -> Measures:
@@ -124,18 +123,15 @@ def _whole(shipped: ShippedProblem, model: Model) -> Measures:
     measures: Measures = {}
     for name, starts in (("refined", [None] * len(thresholds)), ("random start", random)):
         began = time.perf_counter()
-        objective, feasible = refined(shipped, model, thresholds, starts)
-        seconds = (time.perf_counter() - began) / len(thresholds)
-        measures |= {f"{name} objective": objective, f"{name} feasible": feasible, f"{name} seconds": seconds}
+        measures |= refined(shipped, model, thresholds, starts).named(name)
+        measures[f"{name} seconds"] = (time.perf_counter() - began) / len(thresholds)
     measures["refine seconds"] = measures.pop("refined seconds")
-    objective, feasible = best_evaluated(shipped, model.evaluations.complete.y, thresholds)
-    return measures | {"evaluated objective": objective, "evaluated feasible": feasible}
+    return measures | best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
 
 
 def _answers_at(shipped: ShippedProblem, model: Model, budget: int) -> Measures:
     thresholds = truth(shipped.name).thresholds
-    objective, feasible = judge(shipped, model.predict_many(thresholds).points, thresholds)
-    return {f"direct objective@{budget}": objective, f"direct feasible@{budget}": feasible}
+    return judge(shipped, model.predict_many(thresholds).points, thresholds).named("direct", f"@{budget}")
 
 
 def _run(study: Study, shipped: ShippedProblem, budget: int) -> float:

@@ -59,13 +59,8 @@ def pareto_front(shipped: ShippedProblem, seed: int, n: int) -> Measures:
         x, y = np.vstack([x, new]), np.vstack([y, _evaluated(shipped, new)])
     seconds = time.perf_counter() - began
     thresholds = truth(shipped.name).thresholds
-    objective, feasible = best_evaluated(shipped, y, thresholds)
-    return {
-        "row": list(range(len(thresholds))),
-        "best objective": objective,
-        "best feasible": feasible,
-        "suggest seconds": seconds / (_BUDGET - _INITIAL),
-    }
+    measures: Measures = {"row": list(range(len(thresholds))), "suggest seconds": seconds / (_BUDGET - _INITIAL)}
+    return measures | best_evaluated(shipped, y, thresholds).named("best")
 
 
 def propose(

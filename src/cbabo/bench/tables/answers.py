@@ -25,14 +25,14 @@ SUITES: tuple[Suite, ...] = ("paper", "active", "variant")
 """In the order in which tables show them."""
 SERIES = ["problem", "method", "stage", "n"]
 """The columns that tell one series of answers from another."""
-_COLUMNS = [*SERIES, "seed", "row", "objective", "feasible", "probability"]
+_COLUMNS = [*SERIES, "seed", "row", "objective", "feasible", "violation", "probability"]
 
 
 def answers(rows: Iterable[Row], *stages: str, after: int | None = None) -> pd.DataFrame:
     """Return every answer of these stages (of all, if none is named): one line for each threshold row of each unit.
 
     after: so many evaluations instead of the whole budget. Columns: problem, method, stage, n, seed, row, objective,
-    feasible (0 or 1) and probability (as stated, else NaN).
+    feasible (0 or 1), violation (in total) and probability (as stated, else NaN).
     """
     suffix = "" if after is None else f"@{after}"
     frames = [
@@ -106,7 +106,7 @@ def _unit(row: Row, stage: str, suffix: str) -> pd.DataFrame:
     numbers = np.asarray(row.measures["row"], dtype=np.intp)
     stated = {
         name: np.broadcast_to(np.array(row.measures.get(f"{stage} {name}{suffix}", np.nan), dtype=float), numbers.shape)
-        for name in ("objective", "feasible", "probability")
+        for name in ("objective", "feasible", "violation", "probability")
     }
     names = {"problem": row.problem, "method": row.method, "stage": stage, "n": row.n, "seed": row.seed}
     return pd.DataFrame(names | {"row": numbers} | stated)

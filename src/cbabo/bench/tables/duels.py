@@ -1,7 +1,7 @@
 """Win rates: how often our answer beats another's at the same threshold, beside the paper's numbers.
 
-Feasible beats infeasible, then the lower objective wins; ties count one half. Rates and their 95 % intervals, by bootstrap over
-seeds and thresholds, are in percent.
+Feasible beats infeasible, then the lower objective wins, or the lower violation of two infeasible answers; ties count one half.
+Rates and their 95 % intervals, by bootstrap over seeds and thresholds, are in percent.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _against_variants(table: str, rows: Sequence[Row], ours: str) -> pd.DataFram
 
 def _tallied(met: pd.DataFrame, key: list[str], within: str = "problem") -> pd.DataFrame:
     """Count wins, ties and losses of paired answers, one line for each value of the key; problems weigh alike in a rate."""
-    result = outcomes(met["objective"], met["feasible"], met["objective_theirs"], met["feasible_theirs"])
+    mine, theirs = ([met[name + end] for name in ("objective", "feasible", "violation")] for end in ("", "_theirs"))
+    result = outcomes(mine, theirs)
     lines = []
     for values, part in met.assign(outcome=result).groupby(key, sort=False):
         count = tally(part["outcome"])
