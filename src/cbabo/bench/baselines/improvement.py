@@ -22,9 +22,8 @@ from torch import Tensor
 
 from cbabo.acquisition import log_improvement
 from cbabo.bench.baselines.ascent import Criterion, maximise
-from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.bench.baselines.sequential import Data, Task, fitted
 from cbabo.space import FloatArray
-from cbabo.surrogate import fit
 
 _FAR = -1e3  # of u: below, Phi / h is -u - 2 / u
 
@@ -42,7 +41,7 @@ def cei(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
 def _suggestions(task: Task, data: Data, linear: bool) -> Generator[FloatArray, Data, None]:
     limits, warm = torch.from_numpy(task.limits), task.warm
     while True:
-        surrogates = fit(*data.tensors, warm=warm)
+        surrogates = fitted(*data.tensors, warm)
         warm, best = surrogates.hyperparameters, task.incumbent(data.y)
         if linear and best is not None:
             design = maximise(surrogates, constrained_improvement(limits, best), task, data, linear=True)

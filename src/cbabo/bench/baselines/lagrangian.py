@@ -28,11 +28,10 @@ import torch
 from torch import Tensor
 
 from cbabo.bench.baselines.ascent import Criterion, maximise
-from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.bench.baselines.sequential import Data, Task, fitted
 from cbabo.quasirandom import sobol
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray
-from cbabo.surrogate import fit
 
 _SAMPLES = 256
 _LEAST_RHO, _FIRST_LEAST_RHO = 1e-9, 1e-3
@@ -86,7 +85,7 @@ def albo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
     uniform = sobol(data.y.shape[1], child_seed(task.seed, "normal"), _SAMPLES)
     eps = torch.special.ndtri(uniform.clamp(1e-9, 1.0 - 1e-9))
     while True:
-        surrogates = fit(*data.tensors, warm=warm)
+        surrogates = fitted(*data.tensors, warm)
         warm = surrogates.hyperparameters
         best = float(lagrangian.of(data.y).min())
         improvement = expected_improvement(lagrangian, best, eps)

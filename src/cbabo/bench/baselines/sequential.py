@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,13 +26,14 @@ from cbabo.problems import ShippedProblem
 from cbabo.quasirandom import sobol
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray
-from cbabo.surrogate import Hyperparameters, fit
+from cbabo.surrogate import Hyperparameters, Priors, Surrogates, fit
 from cbabo.threads import one_thread
 
 INITIAL = 30
 """Evaluations that all methods share: the Latin hypercube with which a study of the same seed begins."""
 TOTAL = 170
 """Evaluations beyond them, to be split over the thresholds."""
+_LEAST_NOISE = 1e-6  # variance of standardised outputs
 _SAME = 1e-9  # distance in the unit cube below which two designs are one
 
 
@@ -143,7 +144,7 @@ def measure(
     """Spend 170 evaluations on these rows of the thresholds (t x m, natural units); return what a campaign notes down."""
     data = initial_data(shipped, seed)
     with one_thread():
-        warm = fit(*data.tensors).hyperparameters
+        warm = fitted(*data.tensors).hyperparameters
     outcomes = [
         search(Task(shipped, thresholds[row], child_seed(seed, "baseline", row), warm), data, count, strategy)
         for row, count in zip(rows, budget_split(TOTAL, len(rows)), strict=True)
@@ -185,6 +186,15 @@ def search(task: Task, data: Data, count: int, strategy: Strategy) -> Outcome:
         suggestions.close()
     best = task.best(data.y)
     return Outcome(data, best, bool(task.feasible(data.y[best : best + 1])[0]), seconds / max(1, count))
+
+
+def fitted(x: Tensor, y: Tensor, warm: Hyperparameters | None = None) -> Surrogates:
+    """Return surrogates of designs x (n x d) and outputs y (n x q), with BoTorch's priors but a lower floor of the noise.
+
+    BoTorch's floor, a hundredth of an output's deviation, hides the last few percent of a deterministic objective: on g07 LogcEI
+    stopped at a loss of 19 % with it and at 0.03 % with this one.
+    """
+    return fit(x, y, warm=warm, priors=replace(Priors.botorch(x.shape[1]), min_noise=_LEAST_NOISE))
 
 
 def _measured(shipped: ShippedProblem, natural: FloatArray) -> FloatArray:

@@ -26,11 +26,11 @@ from scipy.stats import qmc, rankdata
 from torch import Tensor
 
 from cbabo.bench.baselines import paths
-from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.bench.baselines.sequential import Data, Task, fitted
 from cbabo.quasirandom import sobol
 from cbabo.seeding import child
 from cbabo.space import FloatArray
-from cbabo.surrogate import Surrogates, fit
+from cbabo.surrogate import Surrogates
 
 _FIRST, _LEAST, _LARGEST = 0.8, 0.5**7, 1.6
 _SUCCESSES = 3
@@ -73,7 +73,7 @@ def scbo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
         while not region.spent:
             own = data.since(first)
             outputs = transformed(task, own.y)
-            surrogates = fit(own.tensors[0], torch.from_numpy(outputs), warm=warm)
+            surrogates = fitted(own.tensors[0], torch.from_numpy(outputs), warm)
             warm = surrogates.hyperparameters
             random = child(task.seed, "thompson", len(data.x))
             centre = centre_of(task, own.y)
