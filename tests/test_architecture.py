@@ -18,7 +18,7 @@ ROOMS = [
     ["evaluators"],
     ["threads", "quasirandom", "designs", "checksum", "surrogate", "pcm", "limits", "acquisition"],
     ["training", "selection", "learner", "step"],
-    ["answers", "recommend", "modelfile", "model", "refine"],
+    ["answers", "recommend", "modelfile", "model", "refine", "tradeoff", "quality"],
     ["importing", "trials", "runner", "study"],
     ["bench"],
     ["studyfile"],

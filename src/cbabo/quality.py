@@ -1,0 +1,58 @@
+"""How far a model may be believed: every measured design predicted from all others.
+
+Symbols and shapes
+    observed         n x q    measured outputs, natural units
+    predicted, std   n x q    what all other designs say about them
+    z                n x q    (observed - predicted) / std; standard normal if the deviations are right
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from cbabo.model import Model
+from cbabo.space import FloatArray
+from cbabo.threads import one_thread
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Probabilities of the central intervals by which calibration is judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """Leave-one-out predictions of all outputs."""
+
+    outputs: tuple[str, ...]
+    ids: NDArray[np.int64]
+    """n, the evaluations."""
+    observed: FloatArray
+    predicted: FloatArray
+    std: FloatArray
+
+    @cached_property
+    def explained(self) -> FloatArray:
+        """The share of each output's variance (q) that the predictions explain: 1 is perfect, 0 no better than the mean."""
+        error = np.square(self.observed - self.predicted).sum(axis=0)
+        spread = np.square(self.observed - self.observed.mean(axis=0)).sum(axis=0)
+        constant = spread == 0.0
+        return np.where(constant, 1.0, 1.0 - error / np.where(constant, 1.0, spread))
+
+    @cached_property
+    def covered(self) -> FloatArray:
+        """The share of each output's measurements (levels x q) that lie in the central interval of each level."""
+        z = np.abs(self.observed - self.predicted) / self.std
+        return np.array([(z <= ndtri(0.5 + 0.5 * level)).mean(axis=0) for level in LEVELS])
+
+
+def judge(model: Model) -> Quality:
+    """Predict every measured design from all others, hyperparameters kept."""
+    measured = model.evaluations.complete
+    with one_thread():
+        predicted, std = (part.numpy() for part in model.surrogates.leave_one_out())
+    ids = np.array([row.id for row in measured], dtype=np.int64)
+    return Quality(model.problem.outputs, ids, measured.y, predicted, std)
