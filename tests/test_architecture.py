@@ -21,7 +21,7 @@ ROOMS = [
     ["answers", "recommend", "modelfile", "model", "refine", "tradeoff", "quality"],
     ["importing", "trials", "runner", "study"],
     ["bench"],
-    ["studyfile"],
+    ["studyfile", "records", "document", "page", "web"],
     ["cli"],
 ]
 """From the ground up; within a room, a module may import those before it (packages: any of their own)."""

@@ -7,7 +7,7 @@ import pytest
 
 from cbabo import Model
 from cbabo.errors import InputError
-from cbabo.tradeoff import across, along, placed
+from cbabo.tradeoff import UNLIKELY, across, along, placed
 from learned import model_of, simulate_valley, valley
 
 AT = {"c": 1.2, "g": 0.1}
@@ -26,7 +26,7 @@ def test_a_curve_runs_from_strictest_to_most_relaxed_with_the_others_held(model:
         assert mean == pytest.approx(answer.objective.mean, rel=1e-9)
         assert std == pytest.approx(answer.objective.std, rel=1e-6)
         assert chance == pytest.approx(answer.probability_feasible, rel=1e-6, abs=1e-12)
-    assert curve.reachable.tolist() == (curve.probability > 0.5).tolist()
+    assert curve.reachable.tolist() == (curve.probability >= UNLIKELY).tolist()
 
 
 def test_a_map_holds_the_curves(model: Model) -> None:

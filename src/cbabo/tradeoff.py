@@ -20,6 +20,9 @@ from cbabo.evaluations import Evaluations
 from cbabo.model import Answers, Model
 from cbabo.space import FloatArray
 
+UNLIKELY = 0.05
+"""Probability of feasibility below which limits count as unreachable."""
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -99,8 +102,8 @@ def placed(evaluations: Evaluations, thresholds: Mapping[str, float], names: tup
 
 
 def reachable(answers: Answers) -> NDArray[np.bool_]:
-    """Tell for each answer (n) whether it is more likely than not to obey all limits."""
-    return answers.probability_feasible > 0.5
+    """Tell for each answer (n) whether it has a fair chance to obey all limits."""
+    return answers.probability_feasible >= UNLIKELY
 
 
 def _strictest(measured: Evaluations, name: str) -> FloatArray:
