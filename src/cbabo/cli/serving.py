@@ -46,7 +46,7 @@ def serve(
     from cbabo.threads import one_thread
 
     opened, evaluate = open_study(study), _evaluate(study, evaluator)
-    listening = _listen(port)
+    listening = listen(port)
     number = listening.getsockname()[1]
     token = secrets.token_urlsafe(18)
     address = f"http://127.0.0.1:{number}/#token={token}"
@@ -61,7 +61,7 @@ def serve(
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
     """Take the port, on this machine's own address only."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -29,8 +29,8 @@ export class AnswerPanel {
     };
   }
 
-  // answer: as Answers gives it; nearest: the nearest measured design.
-  update(answer, standings, nearest) {
+  // answer: as Answers gives it; nearest: the nearest measured design; settled: nothing moves at the moment.
+  update(answer, standings, nearest, settled) {
     this.answer = answer;
     const { objective } = this.problem;
     const status = byId("status");
@@ -43,25 +43,29 @@ export class AnswerPanel {
     say(this.objective.spread, `${answer.std[0] > 0 ? ` ± ${text(answer.std[0], 2)}` : ""} ${objective.unit}`);
     say(this.chance.what, answer.status === "verified" ? "all limits, as measured" : "probability that all limits are obeyed");
     say(this.chance.value, chance(answer));
-    this.#warn(answer);
+    this.#warn(answer, settled);
     this.outputs.forEach((row, i) => row.show(standings[i]));
     this.variables.forEach((row, i) => row.show(answer.point[i]));
     if (nearest) this.#near(nearest, answer.thresholds);
   }
 
-  #warn(answer) {
+  #warn(answer, settled) {
     const lines = (answer.warnings ?? []).map((warning) => el("p", {}, warning));
     if (answer.status === "unreachable") {
-      const limits = answer.closest?.();
-      const named = limits && this.problem.movable.map((c, i) => `${c.name} ${withUnit(limits[i], c.unit)}`).join(", ");
-      lines.push(
-        limits
-          ? el("p", {}, `No design is believed to obey these limits. The closest that can be met: ${named}. `,
-              el("button", { type: "button", id: "closest", onclick: () => this.accept(limits) }, "Go there"))
-          : el("p", {}, "No design is believed to obey these limits, nor the most relaxed ones."),
-      );
+      const limits = settled ? answer.closest() : undefined;
+      const line = el("p", {}, "No design is believed to obey these limits");
+      if (limits === null) line.append(", nor the most relaxed ones");
+      line.append(". ");
+      if (limits) line.append(`The closest that can be met: ${this.#changes(answer.thresholds, limits)}. `,
+        el("button", { type: "button", id: "closest", onclick: () => this.accept(limits) }, "Go there"));
+      lines.push(line);
     }
     if (lines.length || byId("warnings").childElementCount) replace(byId("warnings"), ...lines);
+  }
+
+  #changes(before, after) {
+    const changed = this.problem.movable.map((c, i) => (after[i] === before[i] ? null : `${c.name} ${withUnit(after[i], c.unit)}`));
+    return changed.filter((words) => words !== null).join(", ");
   }
 
   #near({ evaluation, distance }, thresholds) {
@@ -158,9 +162,10 @@ class VariableRow {
 
   show(value) {
     const { low, high, log, type } = this.variable;
+    const shown = Math.abs(value) < 1e-7 * (high - low) ? 0 : value;
     const share = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
     this.bar.dot.style.left = `${100 * share}%`;
-    say(this.value, type === "integer" ? String(value) : text(value, 5));
+    say(this.value, type === "integer" ? String(value) : text(shown, 5));
   }
 }
 

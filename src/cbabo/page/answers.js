@@ -83,13 +83,15 @@ export class Answers {
       .map((e) => ({ id: e.id, limits: moving.map((i) => this.#strictest(problem.movable[i], e)), objective: e.outputs[0] }));
   }
 
-  // The limits nearest to these, measured in their ranges, that the model believes reachable: on the way to the most relaxed.
+  // Limits near these that the model believes reachable: on the way to the most relaxed, then without what need not move.
   closest(thresholds) {
     const { problem } = this;
+    const reached = (row) => this.one(row).status !== "unreachable";
     const at = (share) => thresholds.map((t, i) => t + share * (problem.movable[i].relaxed - t));
     const shares = Array.from({ length: 21 }, (_, i) => i / 20);
     const found = this.many(shares.map(at)).findIndex((a) => a.status !== "unreachable");
-    return found < 0 ? null : at(shares[found]);
+    if (found < 0) return null;
+    return thresholds.reduce((limits, t, i) => (reached(limits.with(i, t)) ? limits.with(i, t) : limits), at(shares[found]));
   }
 
   #strictest(constraint, evaluation) {

@@ -64,7 +64,7 @@ export function showQuality(problem, quality) {
   const figures = problem.outputs.map((name, j) => {
     const rows = quality.ids.map((_, i) => ({ seen: observed[i * q + j], said: predicted[i * q + j], std: std[i * q + j] }));
     const root = svg("svg", {});
-    const figure = el("figure", {}, el("figcaption", {}, `${labelled(name, problem.units[name])} `, el("b", {}, percent(Math.max(0, quality.explained[j])))), root);
+    const figure = el("figure", {}, el("figcaption", {}, `${labelled(name, problem.units[name])} `, el("span", {}, percent(Math.max(0, quality.explained[j])))), root);
     return { figure, root, rows, name };
   });
   replace(byId("scatters"), ...figures.map((f) => f.figure));

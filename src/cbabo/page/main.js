@@ -97,7 +97,7 @@ class Explorer {
     const answer = this.verified.get(String(thresholds)) ?? this.answers.one(thresholds);
     answer.closest ??= () => this.answers.closest(thresholds);
     const standings = this.answers.standings(answer);
-    this.panel.update(answer, standings, this.answers.nearest(answer.point));
+    this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
     this.tradeoffs.update(this.answers, answer);
     this.recommend?.update();
     this.measure?.update(this.status, answer);

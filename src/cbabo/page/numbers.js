@@ -56,7 +56,7 @@ export function text(value, digits = 4) {
   return value.toFixed(Math.min(places, 20)).replace("-", "−");
 }
 
-// The same without zeros at the end.
+// The same without zeros at the end
 export function short(value, digits = 4) {
   return text(value, digits).replace(/(\.\d*?)0+(?=$|e)/, "$1").replace(/\.(?=$|e)/, "");
 }
@@ -77,12 +77,14 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-// About `count` round numbers between low and high.
+// About `count` round numbers between low and high, as [value, text] with no more digits than tell them apart.
 export function ticks(low, high, count = 5) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((m) => m * power >= rough * 0.999) * power;
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const digits = Math.max(1, Math.ceil(Math.log10(size / step) - 1e-9) + 1);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push([i * step, short(i === 0 ? 0 : i * step, digits)]);
   return found;
 }

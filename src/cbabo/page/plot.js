@@ -1,9 +1,9 @@
 // Plots in SVG, small enough to be drawn anew while a slider moves.
 
 import { svg } from "./dom.js";
-import { short, ticks } from "./numbers.js";
+import { ticks } from "./numbers.js";
 
-const MARGIN = { left: 58, right: 14, top: 10, bottom: 36 };
+const MARGIN = { left: 52, right: 14, top: 22, bottom: 36 };
 
 // Draws axes into an <svg> and returns where data go: {x, y, draw, width, height}.
 // spec: {x: {label, low, high}, y: {label, low, high}, title, description}
@@ -17,19 +17,17 @@ export function axes(root, spec) {
   const x = (v) => left + ((v - spec.x.low) / (spec.x.high - spec.x.low)) * (right - left);
   const y = (v) => bottom - ((v - spec.y.low) / (spec.y.high - spec.y.low)) * (bottom - top);
   const marks = svg("g", { class: "axes", "aria-hidden": "true" });
-  for (const v of ticks(spec.x.low, spec.x.high, Math.max(2, Math.round((right - left) / 80)))) {
+  for (const [v, words] of ticks(spec.x.low, spec.x.high, Math.max(2, Math.round((right - left) / 80)))) {
     marks.append(svg("path", { class: "grid", d: `M${x(v)} ${top}V${bottom}` }));
-    marks.append(svg("text", { x: x(v), y: bottom + 15, "text-anchor": "middle" }, tick(v, spec.x)));
+    marks.append(svg("text", { x: x(v), y: bottom + 15, "text-anchor": "middle" }, words));
   }
-  for (const v of ticks(spec.y.low, spec.y.high, Math.max(2, Math.round((bottom - top) / 45)))) {
+  for (const [v, words] of ticks(spec.y.low, spec.y.high, Math.max(2, Math.round((bottom - top) / 45)))) {
     marks.append(svg("path", { class: "grid", d: `M${left} ${y(v)}H${right}` }));
-    marks.append(svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, tick(v, spec.y)));
+    marks.append(svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, words));
   }
   marks.append(svg("path", { class: "frame", d: `M${left} ${top}V${bottom}H${right}` }));
   marks.append(svg("text", { class: "label", x: right, y: height - 4, "text-anchor": "end" }, spec.x.label));
-  marks.append(
-    svg("text", { class: "label", x: 0, y: 0, "text-anchor": "end", transform: `translate(11 ${top}) rotate(-90)` }, spec.y.label),
-  );
+  marks.append(svg("text", { class: "label", x: 2, y: 12 }, spec.y.label));
   const data = svg("g", { class: "data", "aria-hidden": "true" });
   root.replaceChildren(marks, data);
   return { x, y, left, right, top, bottom, add: (...shapes) => data.append(...shapes) };
@@ -68,10 +66,6 @@ export function padded(values, share = 0.06) {
   const [low, high] = [Math.min(...kept), Math.max(...kept)];
   const room = high > low ? share * (high - low) : Math.abs(low) * 0.1 || 1;
   return { low: low - room, high: high + room };
-}
-
-function tick(value, { low, high }) {
-  return short(Math.abs(value) < 1e-12 * (high - low) ? 0 : value);
 }
 
 function pathOf(points) {

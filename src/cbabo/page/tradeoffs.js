@@ -161,8 +161,8 @@ export class TradeoffPanel {
   #drawMap() {
     const { found } = this.cells;
     if (!this.cells.work.done) return;
-    const good = found.filter((a) => a.status !== "unreachable").map((a) => a.mean[0]);
-    const range = good.length ? { low: Math.min(...good), high: Math.max(...good) } : { low: 0, high: 1 };
+    const good = found.filter((a) => a.status !== "unreachable");
+    const range = padded((good.length ? good : found).map((a) => a.mean[0]), 0);
     const canvas = byId("map-cells");
     const plot = this.#drawMarks();
     const ratio = window.devicePixelRatio || 1;

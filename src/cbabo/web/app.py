@@ -202,6 +202,10 @@ def _add_errors(app: FastAPI) -> None:
     def malformed(_: Request, error: RequestValidationError) -> Response:
         return StrictJSON({"error": finding(error.errors()[0])}, 422)
 
+    @app.exception_handler(Exception)
+    def failed(_: Request, __: Exception) -> Response:
+        return StrictJSON({"error": "the server failed; what it printed says why"}, 500)
+
     @app.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> Response:
         said = {404: f"there is nothing at {request.url.path}; /api/openapi.json says what there is"}

@@ -15,6 +15,7 @@ from typing import Any
 from cbabo.document import document, empty_document
 from cbabo.errors import CbaboError, ModelError
 from cbabo.evaluations import Evaluations
+from cbabo.evaluators.function import describe
 from cbabo.model import Model
 from cbabo.study import Study
 
@@ -85,8 +86,8 @@ class Follower:
         begun = time.monotonic()
         try:
             reading = self._read(rows)
-        except Exception:
-            _LOG.exception("no model could be made of the newer evaluations")
+        except Exception as error:
+            _LOG.error("no model could be made of the newer evaluations: %s", describe(error))
             self._next_learning = time.monotonic() + 60.0
             return
         self.reading = reading

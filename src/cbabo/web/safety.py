@@ -12,7 +12,10 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
+
+from cbabo.evaluators.function import describe
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -55,29 +58,21 @@ class Safety:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        begun = False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 headers = [(name, value) for name, value in message.get("headers", []) if name != b"cache-control"]
                 message["headers"] = headers + [(k.lower().encode(), v.encode()) for k, v in _HEADERS.items()]
             await send(message)
 
         refused = self._refusal(scope)
-        if refused is None:
-            limited = _Limited(receive)
-            try:
-                await self._app(scope, limited.receive, send_with_headers)
-                return
-            except _TooLargeError:
-                refused = StrictJSON({"error": _too_large()}, 413)
-            except Exception:
-                _LOG.exception("a request to %s failed", scope["path"])
-                refused = StrictJSON({"error": "the server failed; what it printed says why"}, 500)
-        if not begun:
+        if refused is not None:
             await refused(scope, receive, send_with_headers)
+            return
+        try:
+            await self._app(scope, _Limited(receive).receive, send_with_headers)
+        except Exception as error:  # the application has answered already
+            _LOG.error("a request to %s failed: %s", scope["path"], describe(error))
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -100,10 +95,6 @@ def is_token(given: str | None, token: str) -> bool:
     return given is not None and secrets.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode())
 
 
-class _TooLargeError(Exception):
-    pass
-
-
 class _Limited:
     """Counts what is read of a body."""
 
@@ -115,7 +106,7 @@ class _Limited:
         message = await self._receive()
         self._count += len(message.get("body", b""))
         if self._count > LARGEST:
-            raise _TooLargeError
+            raise HTTPException(413, _too_large())
         return message
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from cbabo.answers import Answer
 from cbabo.errors import CbaboError, StudyError
 from cbabo.evaluations import Evaluation, Trial
-from cbabo.evaluators.function import Evaluate
+from cbabo.evaluators.function import Evaluate, describe
 from cbabo.records import answer_record
 from cbabo.refine import better, verified
 from cbabo.web.following import Follower
@@ -134,8 +134,8 @@ class Spending:
                 self._remember(job.answer)
         except CbaboError as error:
             job.error = str(error)
-        except Exception:
-            _LOG.exception("a refinement failed")
+        except Exception as error:
+            _LOG.error("a refinement failed: %s", describe(error))
             job.error = "refine: the server failed; what it printed says why"
         finally:
             self._follower.forget()
