@@ -21,7 +21,7 @@ ROOMS = [
     ["answers", "recommend", "modelfile", "model", "refine", "tradeoff", "quality"],
     ["importing", "trials", "runner", "study"],
     ["bench"],
-    ["studyfile", "records", "document", "page", "web"],
+    ["studyfile", "records", "document", "page", "report", "web"],
     ["cli"],
 ]
 """From the ground up; within a room, a module may import those before it (packages: any of their own)."""

@@ -91,6 +91,11 @@ class Study:
         return self._store.record.settings
 
     @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of this package and of what it computes with, when the study was created."""
+        return self._store.record.versions
+
+    @property
     def evaluations(self) -> Evaluations:
         """Everything asked for so far, as a frozen table; later evaluations do not change it."""
         return Evaluations(self.problem, self._store.evaluations())

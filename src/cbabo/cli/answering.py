@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from cbabo.cli.options import Format, FormatOption, StudyArgument, open_study, pairs, read_file
+from cbabo.cli.options import (
+    Format,
+    FormatOption,
+    LoosenOption,
+    StudyArgument,
+    TightenOption,
+    open_study,
+    pairs,
+    read_file,
+    read_intents,
+    read_limits,
+)
 from cbabo.cli.printing import print_facts, print_frame, print_json, simulator_output
 from cbabo.errors import InputError
 from cbabo.evaluators.function import Evaluate, load_function
@@ -39,7 +50,7 @@ def predict(
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
-        print_frame(opened.model().predict_many(_read_thresholds(file)).to_frame(), form)
+        print_frame(opened.model().predict_many(read_limits(file)).to_frame(), form)
         return
     _show(answer_record(opened.model().predict(_thresholds(opened.problem, at))), form)
 
@@ -64,19 +75,14 @@ def refine(
 def recommend(
     study: StudyArgument,
     at: AtOption = None,
-    tighten: Annotated[list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten.")] = None,
-    loosen: Annotated[
-        list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen.")
-    ] = None,
+    tighten: TightenOption = None,
+    loosen: LoosenOption = None,
     form: FormatOption = "table",
 ) -> None:
     """Propose limits from what should be tightened or may be loosened; the others stay locked."""
     opened = open_study(study)
-    intents = [(name, "tighten") for name in tighten or []] + [(name, "loosen") for name in loosen or []]
-    both = {name for name, _ in intents if name in (tighten or []) and name in (loosen or [])}
-    if both:
-        raise InputError(f"recommend: {sorted(both)[0]!r} is to be tightened and loosened; name it once")
-    found = opened.model().recommend(_thresholds(opened.problem, at), dict(intents))  # type: ignore[arg-type]
+    intents = read_intents(tighten, loosen)
+    found = opened.model().recommend(_thresholds(opened.problem, at), intents)
     record = recommendation_record(found)
     _show(record if form == "json" else _flat(record), form)
 
@@ -119,13 +125,6 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"--at: {name} must be a number, got {text!r}") from None
-
-
-def _read_thresholds(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error
 
 
 def _evaluate(study: str, evaluator: str | None) -> Evaluate:

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from cbabo.cli.options import SetOption, StudyArgument, open_study
+from cbabo.cli.options import (
+    LoosenOption,
+    SetOption,
+    StudyArgument,
+    TightenOption,
+    open_study,
+    read_intents,
+    read_limits,
+)
 from cbabo.errors import InputError
 
 _SQLITE = b"SQLite format 3\0"
@@ -19,6 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     export = typer.Typer(help="Write a study's content to a file.", no_args_is_help=True)
     export.command("explorer")(export_explorer)
+    export.command("report")(export_report)
     export.command("model")(export_model)
     export.command("csv")(export_csv)
     app.add_typer(export, name="export")
@@ -34,6 +43,27 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
     _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
     typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
+
+
+def export_report(
+    study: StudyArgument,
+    file: _File,
+    limits: Annotated[
+        Path | None,
+        typer.Option("--limits", metavar="CSV", help="Limits to answer, one row each; some of the box if left out."),
+    ] = None,
+    tighten: TightenOption = None,
+    loosen: LoosenOption = None,
+    changes: SetOption = None,
+) -> None:
+    """Write a report to file away: problem, evaluations, answers, trade-offs, recommendation, quality, versions."""
+    from cbabo.report import report
+
+    opened = open_study(study, changes)
+    thresholds = None if limits is None else read_limits(limits)
+    page = report(opened, thresholds, read_intents(tighten, loosen) if tighten or loosen else None)
+    _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
+    typer.echo(f"Wrote the report of {opened.name} to {file}.")
 
 
 def export_model(study: StudyArgument, file: _File, changes: SetOption = None) -> None:

@@ -50,10 +50,11 @@ class Explorer {
       this.state.undo();
     });
     let waiting = 0;
-    window.addEventListener("resize", () => {
+    const sizes = new ResizeObserver(() => {
       clearTimeout(waiting);
-      waiting = setTimeout(() => this.#redraw(), 150);
+      waiting = setTimeout(() => this.answers.known && this.#redraw(), 60);
     });
+    for (const id of ["curve", "map-frame", "timeline", "scatters"]) sizes.observe(byId(id));
   }
 
   // Take a document, the first or a newer one.
