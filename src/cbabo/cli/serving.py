@@ -62,11 +62,12 @@ def serve(
 
 
 def listen(port: int) -> socket.socket:
-    """Take the port, on this machine's own address only."""
+    """Take a port, on this machine's own address only."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
+        listening.listen()  # who comes before the server is ready waits
     except OSError as error:
         listening.close()
         raise InputError(f"serve: port {port} cannot be used ({error.strerror}); choose another with --port") from error

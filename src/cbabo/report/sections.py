@@ -188,9 +188,10 @@ def _runs(part: NDArray[np.bool_]) -> list[slice]:
 def _proposal(problem: Problem, found: Recommendation) -> list[Markup]:
     rows = [(name, c.intent, c.before, c.after, c.effect) for name, c in found.changes.items()]
     goal = labelled(problem.objective.name, problem.objective.unit)
+    goes = "better" if found.improvement >= 0 else "worse"
     words = (
-        f"{goal} from {number(found.base.objective.mean)} to {number(found.answer.objective.mean)}, "
-        f"{'better' if found.improvement >= 0 else 'worse'} by {number(abs(found.improvement))}; feasible with {100 * found.answer.probability_feasible:.1f} %."
+        f"{goal} from {number(found.base.objective.mean)} to {number(found.answer.objective.mean)}, {goes} by "
+        f"{number(abs(found.improvement))}; feasible with {100 * found.answer.probability_feasible:.1f} %."
     )
     columns = ("limit", "intent", "nominal", "proposed", "what this change alone buys")
     return [tag("p", words), table(columns, rows), *(tag("p", w, class_="warning") for w in found.answer.warnings)]
