@@ -65,6 +65,7 @@ def test_it_prints_an_address_and_a_token_and_ends_on_ctrl_c(server: subprocess.
     assert "Traceback" not in err
     assert "a line from compiled code" in err  # what a simulator prints is no result
     assert out == ""
+    assert server.returncode == 0
 
 
 def test_a_port_that_is_taken_gets_a_sentence(cli: Any, learned: str) -> None:

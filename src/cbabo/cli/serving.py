@@ -6,6 +6,7 @@ import logging
 import secrets
 import socket
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,7 @@ def serve(
         if browser:
             webbrowser.open(address)
         config = uvicorn.Config(app, log_level=logging.WARNING, access_log=False, server_header=False)
-        with simulator_output():
+        with simulator_output(), suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
             uvicorn.Server(config).run(sockets=[listening])
 
 
