@@ -16,26 +16,28 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from cbabo.answers import Answer, Estimate, LimitChange, Recommendation
+from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
+from cbabo.belief import Belief, believe
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
-from cbabo.errors import InputError, ModelError
+from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.limits import Limits
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
+from cbabo.polish import Polished, Solver
 from cbabo.problem import Problem
 from cbabo.recommend import Intent, Proposals, propose
 from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler
 from cbabo.settings import Settings
-from cbabo.space import FloatArray
-from cbabo.step import FEWEST, fit_surrogates, snapped, untrained
+from cbabo.space import FloatArray, is_number
+from cbabo.step import FEWEST, snapped, untrained
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 from cbabo.training import train
 
-Method = Literal["pcm"]
+Method = Literal["pcm", "solver"]
+_NEARLY = 1e-3  # by how much a probability may miss the one asked for
 _NOT_FOLLOWED = "no limits that follow all intents are believed feasible; these move some of them the other way"
 
 
@@ -48,20 +50,38 @@ class Model:
     seed: int
     evaluations: Evaluations
     """What it was trained on, failed ones included."""
-    surrogates: Surrogates
+    belief: Belief
+    """The surrogates of the measured designs."""
     pcm: PCM
 
-    def predict(self, thresholds: Mapping[str, float], *, method: Method = "pcm") -> Answer:
-        """Return the design for these limits, with what it is believed to do."""
-        return self.predict_many(self.problem.box.row(thresholds), method=method).answer(0)
+    def predict(
+        self, thresholds: Mapping[str, float], *, probability: float | None = None, method: Method | None = None
+    ) -> Answer:
+        """Return the design for these limits, with what it is believed to do.
 
-    def predict_many(self, thresholds: ThresholdsLike, *, method: Method = "pcm") -> Answers:
+        probability: of feasibility that the solver aims at least at, as the settings say unless given; method: "pcm" for the
+        network alone, "solver" for the surrogates' problem solved, as the settings say unless given.
+        """
+        return self.predict_many(self.problem.box.row(thresholds), probability=probability, method=method).answer(0)
+
+    def predict_many(
+        self, thresholds: ThresholdsLike, *, probability: float | None = None, method: Method | None = None
+    ) -> Answers:
         """Return the designs for many limits: a table by name, or n x k in the order of the movable constraints."""
-        if method != "pcm":
-            raise InputError(f"predict: method must be 'pcm', got {method!r}")
+        wanted = self.settings.probability if probability is None else probability
+        if not is_number(wanted) or not 0.0 < wanted < 1.0:
+            raise InputError(f"predict: probability must be a number between 0 and 1, got {shown(probability)}")
+        method = method or ("pcm" if self.settings.answer == "network" else "solver")
+        if method not in ("pcm", "solver"):
+            raise InputError(f"predict: method must be 'pcm' or 'solver', got {shown(method)}")
         rows = self.problem.box.array(thresholds)
         theta = np.clip(self.problem.box.to_theta(rows), 0.0, 1.0)
-        return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))))
+        if method == "pcm":
+            return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))), wanted)
+        with one_thread():
+            found = tuple(self.solver.answer(row, wanted) for row in theta)
+        x = np.array([f.x for f in found]).reshape(-1, self.problem.space.dimension)
+        return Answers(self, rows, snapped(self.problem.space, torch.from_numpy(x)), wanted, found)
 
     def recommend(
         self, base: Mapping[str, float], intents: Mapping[str, Intent], *, alternatives: int = 3
@@ -104,17 +124,22 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file: tensors and JSON, never pickle."""
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.surrogates, self.pcm)
+        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
         """Read a model that `save` wrote."""
         return cls(**read_model(Path(path)))
 
+    @property
+    def surrogates(self) -> Surrogates:
+        """The Gaussian processes of the outputs, as the settings have them learned."""
+        return self.belief.surrogates
+
     @cached_property
-    def limits(self) -> Limits:
-        """The problem's objective and limits as tensors."""
-        return Limits.of(self.problem)
+    def solver(self) -> Solver:
+        """What answers thresholds by the surrogates."""
+        return Solver(self.belief)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +151,10 @@ class Answers:
     """n x k, natural units, in the order of the movable constraints."""
     x: Tensor
     """n x d, unit cube, legal."""
+    probability: float
+    """Of feasibility, at which the solver aimed."""
+    found: tuple[Polished, ...] | None = None
+    """n, what the solver found; None for the network's answers."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -137,17 +166,38 @@ class Answers:
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and deviations of all outputs, n x q each."""
-        with one_thread(), torch.no_grad():
-            mean, std = self.model.surrogates.mean_and_std(self.x)
-        return mean.numpy(), std.numpy()
+        """Means and deviations of all outputs, n x q each; measured values, and zero, for measured designs."""
+        mean, std = (part.numpy() for part in self.model.belief.natural(*self._believed))
+        for i, row in self.measured.items():
+            mean[i], std[i] = self.model.belief.measured.y[row], 0.0
+        return mean, std
 
     @cached_property
     def probability_feasible(self) -> FloatArray:
-        """The probability, n, that all limits are obeyed."""
-        mean, std = (torch.from_numpy(part) for part in self.moments)
+        """The probability, n, that all limits are obeyed; 1 for measured designs that do."""
         theta = torch.from_numpy(self.model.problem.box.to_theta(self.thresholds))
-        return self.model.limits.log_probability(mean, std, theta).exp().numpy()
+        chance = self.model.belief.limits.log_probability(*self._believed, theta).exp().numpy()
+        chance[list(self.measured)] = 1.0
+        return chance
+
+    @cached_property
+    def measured(self) -> dict[int, int]:
+        """Which answers are measured designs, and the row of each among the measured evaluations."""
+        return {i: f.measured for i, f in enumerate(self.found or ()) if f.measured is not None}
+
+    @cached_property
+    def _believed(self) -> tuple[Tensor, Tensor]:
+        """Means and deviations, n x q each, in the surrogates' units."""
+        with one_thread(), torch.no_grad():
+            return self.model.surrogates.mean_and_std(self.x)
+
+    def status(self, i: int) -> Status:
+        """Return what one of the answers is."""
+        if i in self.measured:
+            return "verified"
+        if self.found is not None and self.probability_feasible[i] < self.probability - _NEARLY:
+            return "unreachable"
+        return "predicted"
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -178,9 +228,16 @@ class Answers:
             objective=outputs[problem.objective.name],
             outputs=outputs,
             probability_feasible=float(self.probability_feasible[i]),
-            status="predicted",
+            status=self.status(i),
+            closest_thresholds=self._closest(i) if self.status(i) == "unreachable" else None,
             warnings=outside_warnings(problem, self.thresholds[i]),
         )
+
+    def _closest(self, i: int) -> Mapping[str, float] | None:
+        box = self.model.problem.box
+        with one_thread():
+            theta = self.model.solver.closest(box.to_theta(self.thresholds[i : i + 1])[0], self.probability)
+        return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
 
 def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, seed: int) -> Model:
@@ -194,7 +251,7 @@ def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, s
             f"a model needs at least {FEWEST} measured designs, got {len(measured)}; run more evaluations first"
         )
     with one_thread():
-        surrogates = fit_surrogates(measured, learner)
+        belief = believe(measured, learner, settings)
         trainee = learner.trainee
         if trainee is None:
             sampler = ThresholdSampler(len(evaluations.problem.box.names), child_seed(seed, "sobol"))
@@ -202,12 +259,12 @@ def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, s
             thetas, _ = sampler.draw(settings.training_steps, settings.thresholds_per_step, random)
             trainee = train(
                 untrained(evaluations.problem, settings, seed),
-                surrogates,
-                Limits.of(evaluations.problem),
+                belief.surrogates,
+                belief.limits,
                 thetas,
                 settings,
             )
-    return Model(evaluations.problem, settings, seed, evaluations, surrogates, trainee.pcm)
+    return Model(evaluations.problem, settings, seed, evaluations, belief, trainee.pcm)
 
 
 def outside_warnings(problem: Problem, thresholds: FloatArray) -> tuple[str, ...]:

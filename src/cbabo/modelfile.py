@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from cbabo.belief import Belief
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
@@ -22,7 +23,7 @@ from cbabo.pcm import PCM
 from cbabo.problem import Problem
 from cbabo.settings import Settings
 from cbabo.storage.store import versions
-from cbabo.surrogate import Surrogates
+from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.threads import one_thread
 
 FORMAT = 1
@@ -35,12 +36,14 @@ def write_model(
     settings: Settings,
     seed: int,
     evaluations: Evaluations,
-    surrogates: Surrogates,
+    belief: Belief,
     pcm: PCM,
 ) -> None:
     """Write the parts of a model."""
-    arrays, meta = surrogates.to_arrays()
+    arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
+    if belief.warp is not None:
+        tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
     tensors["pcm.weights"] = pcm.weights.contiguous()
     header = {
         "format": FORMAT,
@@ -107,12 +110,17 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
     if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
         raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
+    surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
+    warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
+    h = surrogates.hyperparameters
+    forms = Forms(Warp(**warp), h.rough, h.stretch) if warp and h.rough is not None and h.stretch is not None else None
     return {
         "problem": problem,
         "settings": Settings(**header["settings"]),
         "seed": header["seed"],
-        "evaluations": Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"])),
-        "surrogates": Surrogates.from_arrays(arrays, header["surrogates"]),
+        "evaluations": evaluations,
+        "belief": Belief(problem, evaluations.complete, surrogates, forms),
         "pcm": PCM(sizes, weights),
     }
 

@@ -93,7 +93,7 @@ def _next(model: Model, predicted: Answer, row: FloatArray, made: Sequence[Evalu
         seed = child_seed(model.seed, "refine", number)
         chosen = maximise(
             surrogates,
-            model.limits,
+            model.belief.limits,
             theta,
             best,
             lower,

@@ -2,13 +2,15 @@
 
 Symbols and shapes
     x, x'    b x d and n x d   points, unit cube
+    rough    q        which outputs have the rougher kernel; None: none has
     l        q x d    lengthscales, one row for each output
     h        q x b x n   minus half the squared scaled distance: -1/2 sum_i (x_i - x'_i)^2 / l_i^2
     k(h)     q x b x n   correlation, k(0) = 1
     k'(h)    q x b x n   its derivative; dh/dx_i = -(x_i - x'_i) / l_i^2 and dh/dlog l_i = (x_i - x'_i)^2 / l_i^2
 
-h is one matrix product of `left(x)` and `right(x')`, without a b x n x d tensor. Rounding may leave h at +1e-15 where it
-should be 0. RBF: k(h) = exp(h) = k'(h).
+h is one matrix product of `left(x)` and `right(x')`, without a b x n x d tensor; points may also come as q x b x d, moved
+differently for each output. Rounding may leave h at +1e-15 where it should be 0. RBF: k(h) = exp(h) = k'(h). Rough outputs
+have Matern-5/2: with e = sqrt(-10 h), k = (1 + e + e^2 / 3) exp(-e) and k' = 5/3 (1 + e) exp(-e).
 """
 
 from __future__ import annotations
@@ -34,13 +36,27 @@ def right(x: Tensor, lengthscales: Tensor) -> Tensor:
     return torch.cat([scaled, torch.ones_like(half), half], dim=-1).mT
 
 
-def correlation(left_factor: Tensor, right_factor: Tensor) -> Tensor:
+def correlation(left_factor: Tensor, right_factor: Tensor, rough: Tensor | None = None) -> Tensor:
     """Return k (q x b x n)."""
+    if rough is not None:
+        return correlation_and_slope(left_factor, right_factor, rough)[0]
     h = torch.bmm(left_factor, right_factor)
     return h.exp() if h.requires_grad else h.exp_()
 
 
-def correlation_and_slope(left_factor: Tensor, right_factor: Tensor) -> tuple[Tensor, Tensor]:
+def correlation_and_slope(
+    left_factor: Tensor, right_factor: Tensor, rough: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Return k and k' (q x b x n each); they may share memory."""
-    k = correlation(left_factor, right_factor)
-    return k, k
+    if rough is None:
+        k = correlation(left_factor, right_factor)
+        return k, k
+    h = torch.bmm(left_factor, right_factor)
+    at = rough.nonzero().squeeze(-1)
+    e = h[at].mul_(-10.0).clamp_min_(0.0).sqrt_()
+    decay = e.neg().exp_()
+    k = h.exp_()
+    slope = k.clone()
+    slope[at] = (1.0 + e).mul_(decay).mul_(5.0 / 3.0)
+    k[at] = (1.0 + e + e.square() / 3.0).mul_(decay)
+    return k, slope

@@ -1,0 +1,301 @@
+"""Solving the surrogates' problem: the best design for given thresholds as they see it, with a margin for their errors.
+
+Symbols and shapes, in units of the standardised outputs
+    x      d       a design, unit cube
+    z      q       means of the outputs; J  q x d  their derivatives; s  their deviations
+    t      r       bounds of the requirements: sign * z[output] <= t
+    lam    r       multipliers: what the objective gains per unit of t
+    beta   r       margins in deviations: sign * z[output] + beta s[output] <= t
+
+Margins are constants while a problem is solved, and found anew at its solution, two or three times: deviations inside the solver
+would make a dip, and so a false optimum, at every measured design. What a margin of requirement r is worth: with price L of an
+infeasible answer, losing lam s per deviation is balanced by the probability gained, L phi(beta) = lam s. L is the price below, or
+as much more as the stated probability demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import ndtr, ndtri
+
+from cbabo.belief import Belief
+from cbabo.space import FloatArray
+
+_ITERATIONS = 50
+_ACCURACY = 1e-9  # of the objective, standardised
+_FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
+_STARTS = 3  # measured designs from which a solver starts
+_APART = 0.15  # their least distance in the unit cube
+_AMONG = 60  # how many of the best measured designs are looked at for them
+_VIOLATION = 10.0  # what a unit of violation weighs against a unit of the objective in their ranking
+_MARGINS = 3  # times that margins are found anew
+_WIDEST = 5.0  # margin in deviations beyond which nothing is gained
+_ROUNDING = 1e-7  # kept between a solution and its bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the solver ended."""
+
+    x: FloatArray
+    objective: float
+    """The mean of the objective, to be minimised."""
+    excess: float
+    """The largest violation of the bounds; not above zero where all are obeyed."""
+    multipliers: FloatArray
+    """r."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it obeys the bounds."""
+        return self.excess <= _FEASIBLE
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """The answer to one threshold."""
+
+    x: FloatArray
+    objective: float
+    probability: float
+    """That all limits are obeyed."""
+    measured: int | None = None
+    """The number of the evaluation, if the answer is a measured design."""
+
+
+class Solver:
+    """Answers thresholds by the surrogates of a belief."""
+
+    def __init__(self, belief: Belief) -> None:
+        limits, s = belief.limits, belief.surrogates
+        self.belief = belief
+        self.pointwise = belief.pointwise
+        self.z = belief.z.numpy()
+        self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
+        self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
+        f = self.goal * self.z[:, 0]
+        self.price = max(float(np.median(f) - f.min()), 1e-3)
+
+    def bound(self, theta: FloatArray) -> FloatArray:
+        """Return t (b x r) at theta (b x k)."""
+        t = self.belief.limits.bound(torch.from_numpy(theta)).numpy()
+        return np.asarray((t - self.sign * self._centre) / self._scale)
+
+    def best(self, bound: FloatArray, starts: int = _STARTS) -> Solution:
+        """Return the best solution from several measured designs, or the least violating one."""
+        found = [self.solve(bound, x) for x in self.starts(bound, starts)]
+        best = min(found, key=lambda s: (max(s.excess, _FEASIBLE), s.objective))
+        return best if best.feasible else self.nearest(bound, best.x, np.ones_like(bound))
+
+    def answer(self, theta: FloatArray, probability: float) -> Polished:
+        """Return the answer at theta (k): as good as its probability is at least the one asked for, if any design's is.
+
+        The best measured design that obeys the limits is returned unless the solver's is worth more.
+        """
+        bound = self.bound(theta[None])[0]
+        found = self.safe(bound, self.best(bound), probability)
+        floor = self.floor(theta)
+        if floor is not None:
+            value = self.goal * self.z[floor, 0]
+            if value <= found.objective + self.price * (1.0 - found.probability):
+                return Polished(self.belief.surrogates.x[floor].numpy(), float(value), 1.0, floor)
+        return found
+
+    def safe(self, bound: FloatArray, solution: Solution, probability: float) -> Polished:
+        """Move a solution inside its bounds until its probability is the one asked for."""
+        if solution.feasible:
+            for _ in range(_MARGINS):
+                std = self.pointwise.std(solution.x)[self.output]
+                margin = std * self._deviations(std, solution.multipliers, probability)
+                inside = self.solve(bound - margin - _ROUNDING, solution.x)
+                if not inside.feasible:
+                    break
+                solution = inside
+        chance = self.probability(bound, solution.x)
+        if chance < probability:
+            std = self.pointwise.std(solution.x)[self.output]
+            safest = self.nearest(bound, solution.x, std)
+            better = self.probability(bound, safest.x)
+            if better > chance:
+                solution, chance = safest, better
+        return Polished(solution.x, solution.objective, chance)
+
+    def solve(
+        self, bound: FloatArray, start: FloatArray, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
+    ) -> Solution:
+        """Minimise the objective within bounds (r) from one start."""
+        seen = _Seen(self)
+        d = len(start)
+        low, high = np.broadcast_to(lower, d), np.broadcast_to(upper, d)
+        found = _minimise(
+            lambda x: self.goal * float(seen(x)[0][0]),
+            lambda x: self.goal * seen(x)[1][0],
+            lambda x: bound - self.sign * seen(x)[0][self.output],
+            lambda x: -self.sign[:, None] * seen(x)[1][self.output],
+            start,
+            low,
+            high,
+        )
+        return self._solution(found.x[:d], bound, found.multipliers)
+
+    def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray) -> Solution:
+        """Return the design whose largest violation, in units of scale (r), is least."""
+        seen = _Seen(self)
+        d = len(start)
+        z, _ = seen(start)
+        worst = float(np.max((self.sign * z[self.output] - bound) / scale))
+        away = np.eye(d + 1)[-1]
+        found = _minimise(
+            lambda v: float(v[-1]),
+            lambda v: away,
+            lambda v: v[-1] - (self.sign * seen(v[:d])[0][self.output] - bound) / scale,
+            lambda v: np.column_stack(
+                [-(self.sign / scale)[:, None] * seen(v[:d])[1][self.output], np.ones(len(bound))]
+            ),
+            np.append(start, worst),
+            np.append(np.zeros(d), -_WIDEST),
+            np.append(np.ones(d), max(worst, 0.0) + _WIDEST),
+        )
+        return self._solution(found.x[:d], bound, np.zeros(len(bound)))
+
+    def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
+        """Return the thresholds nearest to theta (k) that are believed to be met with this probability; None if none are."""
+        d, k = self.belief.surrogates.x.shape[1], len(theta)
+        x = self.best(self.bound(theta[None])[0]).x
+        for _ in range(_MARGINS):
+            std = self.pointwise.std(x)[self.output]
+            margin = ndtri(probability ** (1.0 / len(std))) * std + _ROUNDING
+            found = self._relaxed(theta, x, margin)
+            if found is None:
+                return None
+            x, relaxed = found[:d], theta + found[d:]
+        return np.asarray(np.minimum(relaxed, 1.0)) if k else None
+
+    def _relaxed(self, theta: FloatArray, start: FloatArray, margin: FloatArray) -> FloatArray | None:
+        """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
+        seen = _Seen(self)
+        d, k = len(start), len(theta)
+        step = 1e-6
+        threshold, span = self.belief.limits.threshold.numpy(), self.belief.limits.span.numpy() != 0
+        rows = np.nonzero(span)[0]
+
+        def room(v: FloatArray) -> FloatArray:
+            bound = self.bound((theta + v[d:])[None])[0]
+            return np.asarray(bound - margin - self.sign * seen(v[:d])[0][self.output])
+
+        def slope(v: FloatArray) -> FloatArray:
+            at = (theta + v[d:])[None]
+            rise = (self.bound(at + step) - self.bound(at - step))[0] / (2.0 * step)
+            by_theta = np.zeros((len(margin), k))
+            by_theta[rows, threshold[rows]] = rise[rows]
+            return np.column_stack([-self.sign[:, None] * seen(v[:d])[1][self.output], by_theta])
+
+        weight = np.append(np.zeros(d), np.ones(k))
+        found = _minimise(
+            lambda v: float((weight * v**2).sum()),
+            lambda v: 2.0 * weight * v,
+            room,
+            slope,
+            np.append(start, np.clip(1.0 - theta, 0.0, None)),
+            np.zeros(d + k),
+            np.append(np.ones(d), np.clip(1.0 - theta, 0.0, None)),
+        )
+        return found.x if float(room(found.x).min()) >= -_FEASIBLE else None
+
+    def probability(self, bound: FloatArray, x: FloatArray) -> float:
+        """Return the probability that a design obeys its bounds (r), outputs taken as independent."""
+        z, s = self.pointwise.mean_and_jacobian(x)[0], self.pointwise.std(x)
+        room = (bound - self.sign * z[self.output]) / s[self.output]
+        above, below = np.full(len(z), np.inf), np.full(len(z), np.inf)
+        np.minimum.at(above, self.output[self.sign > 0], room[self.sign > 0])
+        np.minimum.at(below, self.output[self.sign < 0], room[self.sign < 0])
+        return float(np.prod(np.maximum(ndtr(above) - ndtr(-below), 0.0)))
+
+    def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
+        """Return measured designs that are good for these bounds (r), apart from each other."""
+        violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
+        order = np.argsort(self.goal * self.z[:, 0] + _VIOLATION * violation, kind="stable")
+        x = self.belief.surrogates.x.numpy()
+        kept = [x[order[0]]]
+        for i in order[1:_AMONG]:
+            if len(kept) >= count:
+                break
+            if min(float(np.linalg.norm(x[i] - other)) for other in kept) > _APART:
+                kept.append(x[i])
+        return kept
+
+    def _deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+        """Return beta (r)."""
+        cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), 1e-12) * std)
+
+        def at(log_price: float) -> FloatArray:
+            return np.asarray(np.sqrt(2.0 * np.clip(log_price - cost, 0.0, 0.5 * _WIDEST**2)))
+
+        low, high = np.log(self.price), np.log(self.price) + 60.0
+        if np.prod(ndtr(at(low))) >= probability:
+            return at(low)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if np.prod(ndtr(at(middle))) >= probability else (middle, high)
+        return at(high)
+
+    def floor(self, theta: FloatArray) -> int | None:
+        """Return the row of the best measured design that truly obeys the limits at theta (k)."""
+        problem, measured = self.belief.problem, self.belief.measured
+        rows = np.broadcast_to(problem.box.from_theta(theta[None]), (len(measured), len(theta)))
+        feasible = problem.box.feasible(measured.y, rows)
+        if not feasible.any():
+            return None
+        return int(np.argmin(np.where(feasible, self.goal * self.z[:, 0], np.inf)))
+
+    def _solution(self, x: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Solution:
+        z, _ = self.pointwise.mean_and_jacobian(x)
+        return Solution(x, float(self.goal * z[0]), float(np.max(self.sign * z[self.output] - bound)), multipliers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    x: FloatArray
+    multipliers: FloatArray
+
+
+def _minimise(
+    value: Callable[[FloatArray], float],
+    slope: Callable[[FloatArray], FloatArray],
+    room: Callable[[FloatArray], FloatArray],
+    room_slope: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> _Found:
+    """Minimise a value where room (r) is not below zero, within low and high."""
+    found = minimize(  # type: ignore[call-overload]
+        value,
+        np.clip(start, low, high),
+        jac=slope,
+        bounds=np.column_stack([low, high]),
+        constraints=[{"type": "ineq", "fun": room, "jac": room_slope}],
+        method="SLSQP",
+        options={"maxiter": _ITERATIONS, "ftol": _ACCURACY},
+    )
+    x = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
+    return _Found(np.clip(x, low, high), np.asarray(found.multipliers))
+
+
+class _Seen:
+    """Means and derivatives at the last design, which SLSQP asks for one by one."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._pointwise = solver.pointwise
+        self._x: FloatArray | None = None
+
+    def __call__(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._x is None or not np.array_equal(self._x, x):
+            self._x = x.copy()
+            self._found = self._pointwise.mean_and_jacobian(x)
+        return self._found
