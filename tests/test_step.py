@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
+from cbabo.designs import snapped
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.space import Point
-from cbabo.step import learn, snapped, step
+from cbabo.step import learn, step
 from learned import QUICK, evaluated, lattice, simulate_lattice, simulate_valley, surrogates_of, unit_points, valley
 from simulators import simulate_beam
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
 from cbabo.belief import Belief, believe
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
+from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
@@ -31,7 +32,7 @@ from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
-from cbabo.step import FEWEST, snapped, untrained
+from cbabo.step import FEWEST, untrained
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 from cbabo.training import train

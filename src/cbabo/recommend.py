@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.constraints import FEASIBILITY_TOLERANCE
+from cbabo.designs import snapped
 from cbabo.errors import InputError, shown
 from cbabo.limits import Limits
 from cbabo.pcm import PCM
@@ -34,7 +35,6 @@ from cbabo.problem import Problem
 from cbabo.seeding import child
 from cbabo.settings import Settings
 from cbabo.space import FloatArray
-from cbabo.step import snapped
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 

@@ -13,11 +13,11 @@ import torch
 
 from cbabo.acquisition import maximise
 from cbabo.answers import Answer, Estimate
+from cbabo.designs import snapped
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.model import Model, outside_warnings
 from cbabo.seeding import child_seed
 from cbabo.space import FloatArray, Point
-from cbabo.step import snapped
 from cbabo.surrogate import fit
 from cbabo.threads import one_thread
 
@@ -25,18 +25,22 @@ Measure = Callable[[Point], Evaluation]
 """Evaluates a design, stores the outcome, and returns it; failed or complete."""
 
 
-def refine(model: Model, thresholds: Mapping[str, float], measure: Measure, evaluations: int = 2) -> Answer:
+def refine(
+    model: Model, thresholds: Mapping[str, float], measure: Measure, evaluations: int = 2, start: Point | None = None
+) -> Answer:
     """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, every further one looks for a better one.
 
     Every call after the first refits the surrogates on all data and maximises LogcEI within `refine_radius` of the prediction,
     among designs that were not tried before; it ends early if there is none. The better design is returned: feasible before
     infeasible, then by objective, or by total violation where none is feasible. Failed evaluations are told as warnings.
+    start: a design to begin with instead of the prediction.
     """
     row = model.problem.box.row(thresholds)
     predicted = model.predict(thresholds)
+    centre = predicted.point if start is None else start
     made: list[Evaluation] = []
     for number in range(evaluations):
-        point = predicted.point if number == 0 else _next(model, predicted, row, made, number)
+        point = centre if number == 0 else _next(model, centre, row, made, number)
         if point is None:
             break
         made.append(measure(point))
@@ -75,13 +79,13 @@ def verified(model: Model, row: FloatArray, evaluation: Evaluation) -> Answer:
     )
 
 
-def _next(model: Model, predicted: Answer, row: FloatArray, made: Sequence[Evaluation], number: int) -> Point | None:
+def _next(model: Model, start: Point, row: FloatArray, made: Sequence[Evaluation], number: int) -> Point | None:
     problem, settings = model.problem, model.settings
     tried = Evaluations(problem, (*model.evaluations, *made))
     table = tried.complete
     incumbent = table.best(problem.box.named(row[0]))
     best = None if incumbent is None else problem.objective.sign * incumbent.outputs[problem.objective.name]
-    centre = torch.from_numpy(problem.space.unit(problem.space.array([predicted.point])))[0]
+    centre = torch.from_numpy(problem.space.unit(problem.space.array([start])))[0]
     lower = (centre - settings.refine_radius).clamp_min(0.0)
     upper = (centre + settings.refine_radius).clamp_max(1.0)
     with one_thread():

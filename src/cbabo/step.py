@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.stats import qmc
 from torch import Tensor
 
 from cbabo.batch import choose_batch
 from cbabo.belief import Belief, believe
+from cbabo.designs import latin_hypercube, snapped
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
 from cbabo.pcm import PCM, Adam
@@ -24,7 +24,7 @@ from cbabo.quasirandom import sobol
 from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler, select
 from cbabo.settings import Settings
-from cbabo.space import Point, Real, Space
+from cbabo.space import Point
 from cbabo.threads import one_thread
 from cbabo.training import Trainee, train
 
@@ -111,12 +111,6 @@ def _designs(problem: Problem, *tables: Evaluations) -> Tensor:
     return torch.from_numpy(np.vstack([np.empty((0, problem.space.dimension)), *(t.x for t in tables if len(t))]))
 
 
-def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list[Point]:
-    """Return a Latin hypercube of this many legal points."""
-    sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
-    return space.spread(sampler.random(count))
-
-
 def learn(belief: Belief, learner: Learner, settings: Settings, seed: int) -> tuple[Learner, Tensor]:
     """Train the network for one iteration; return the learner after it and the candidates (c x d) for a batch."""
     problem = belief.problem
@@ -141,12 +135,3 @@ def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:
     sizes = (len(problem.box.names), *hidden, problem.space.dimension)
     pcm = PCM.initial(sizes, child_seed(seed, "network"))
     return Trainee(pcm, Adam.initial(pcm.weights))
-
-
-def snapped(space: Space, x: Tensor) -> Tensor:
-    """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
-    if all(isinstance(v, Real) for v in space.variables):
-        return x
-    legal = torch.from_numpy(space.snap(x.numpy()))
-    continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
-    return torch.where(continuous, x, legal)

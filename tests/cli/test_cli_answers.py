@@ -1,4 +1,4 @@
-"""predict, refine, recommend and bench, as a user calls them."""
+"""predict, refine and recommend, as a user calls them."""
 
 from __future__ import annotations
 
@@ -86,17 +86,3 @@ def test_recommend_follows_what_it_is_told(cli: Any, learned: str) -> None:
 def test_a_study_without_data_says_so(cli: Any, folder: Path) -> None:
     cli("ask", "study.yaml")
     assert "a model needs at least 2 measured designs" in cli("predict", "study.yaml", code=1).err
-
-
-def test_bench_plans_and_prints(cli: Any, folder: Path) -> None:
-    (folder / "small.yaml").write_text("name: small\nproblems: [gkxwc2]\nmethods: [paper]\nseeds: 2\nn: [1]\n")
-    assert "2 units, 2 to do" in cli("bench", "plan", "small.yaml").out
-    assert "unknown table 'best'" in cli("bench", "table", "best", code=2).err
-    assert "no results there" in cli("bench", "table", "feasibility", "--folder", ".", code=2).err
-    (folder / "small.csv").write_text(
-        "problem,method,seed,n,code,metric,value\ngkxwc2,paper,0,1,old,direct feasible,0.905\n"
-    )
-    result = cli("bench", "table", "feasibility", "--folder", ".", "--format", "json")
-    row = next(row for row in json.loads(result.out) if row["problem"] == "gkxwc2")
-    assert row["feasible %"] == 90.5
-    assert "earlier version" in result.err

@@ -1,33 +1,39 @@
 """A benchmark grid, run unit by unit: resumable after kill -9, every finished unit a row of CSV.
 
 A unit is one problem, method, seed and number of thresholds N. Its row is keyed by these and by the version of the code that
-computes (see `code_version`): a change of the engine makes new rows, a change of the command line does not.
+computes the method: a change of the engine makes new rows, a change of a table or of the command line does not.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
+import io
 import itertools
+import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cbabo import problems
-from cbabo.bench.methods import METHODS, measure
-from cbabo.errors import EvaluationError, InputError
+from cbabo.bench.methods import ALL_ROWS, METHODS, Measures, measure
+from cbabo.errors import InputError, RunStoppedError
+from cbabo.evaluators.function import describe
 from cbabo.evaluators.guard import Guardian
 from cbabo.evaluators.pool import WorkerPool
 from cbabo.notation import read_yaml, sentence
 
-COLUMNS = ("problem", "method", "seed", "n", "code", "metric", "value")
-_OUTSIDE = ("bench", "cli", "web")  # folders whose code does not compute answers
+COLUMNS = ("problem", "method", "seed", "n", "code", "seconds", "measures")
+ROUGH_SECONDS = 60.0
+"""What a unit is taken to need where nothing has been measured."""
+_SUITES = ("paper", "variant", "active")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,13 +46,38 @@ class Unit:
     n: int
 
 
+@dataclass(frozen=True)
+class Row:
+    """What a finished unit found."""
+
+    problem: str
+    method: str
+    seed: int
+    n: int
+    code: str
+    """The version of the code that computed it."""
+    seconds: float
+    """How long it took."""
+    measures: Measures
+
+    @property
+    def unit(self) -> Unit:
+        """The piece of work it belongs to."""
+        return Unit(self.problem, self.method, self.seed, self.n)
+
+    @property
+    def current(self) -> bool:
+        """Whether the present code would compute the same."""
+        return self.method in METHODS and METHODS[self.method].code == self.code
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str
     problems: list[str]
     methods: list[str]
-    seeds: int
-    n: list[int]
+    seeds: int = Field(ge=1)
+    n: list[Annotated[int, Field(ge=1, le=ALL_ROWS)]] = [ALL_ROWS]
 
 
 @dataclass(frozen=True)
@@ -59,90 +90,208 @@ class Campaign:
 
     @classmethod
     def read(cls, path: Path) -> Campaign:
-        """Read a campaign file; `problems` may name suites; the rows go to a CSV file of the campaign's name beside it."""
+        """Read a campaign file; `problems` may name suites; the rows go to a CSV file of the same name beside it.
+
+        A method that answers all thresholds at once makes one unit for all N. Seeds come last, so that a campaign that is stopped
+        early has compared everything.
+        """
         try:
             stated = _File.model_validate(read_yaml(path))
+            names = [name for entry in stated.problems for name in _problem_names(entry)]
         except ValidationError as error:
             raise InputError(f"{path}: {sentence(error)}") from error
-        names = [name for entry in stated.problems for name in _problem_names(entry)]
+        except InputError as error:
+            raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
         for method in stated.methods:
             if method not in METHODS:
                 raise InputError(f"{path}: unknown method {method!r}; expected one of {', '.join(METHODS)}")
         grid = itertools.product(range(stated.seeds), stated.n, stated.methods, names)
-        units = tuple(Unit(problem, method, seed, n) for seed, n, method, problem in grid)
-        return cls(stated.name, units, path.with_suffix(".csv"))
+        units = dict.fromkeys(
+            Unit(problem, method, seed, n if METHODS[method].per_threshold else ALL_ROWS)
+            for seed, n, method, problem in grid
+        )
+        return cls(stated.name, tuple(units), path.with_suffix(".csv"))
 
     def pending(self) -> list[Unit]:
-        """Return the units without rows of this version of the code."""
-        done = {
-            (r["problem"], r["method"], int(r["seed"]), int(r["n"]))
-            for r in rows(self.results)
-            if r["code"] == code_version()
-        }
-        return [u for u in self.units if (u.problem, u.method, u.seed, u.n) not in done]
+        """Return the units without a row of the present code."""
+        done = {row.unit for row in read_rows([self.results]) if row.current}
+        return [unit for unit in self.units if unit not in done]
 
 
-def run(campaign: Campaign, workers: int, report: Callable[[str], None]) -> None:
-    """Compute what is pending, one process per worker, and append each finished unit at once."""
+@dataclass(frozen=True)
+class Progress:
+    """What is told after each unit."""
+
+    unit: Unit
+    seconds: float
+    failure: str | None
+    """Why it failed, in one line."""
+    done: int
+    total: int
+    left: float
+    """Seconds to go, estimated."""
+
+
+def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], executor: Executor | None = None) -> None:
+    """Compute what is pending and append each finished unit at once; a unit that fails is told, and the rest goes on.
+
+    workers: processes of this machine; an executor, such as a cluster's, gets all units at once instead.
+    """
     pending = campaign.pending()
-    began, total, failed = time.monotonic(), len(pending), 0
-    with Guardian(), WorkerPool(workers) as pool:
-        queue = iter(pending)
-        running: dict[Future[dict[str, float]], Unit] = {}
+    queue = iter(pending)
+    running: dict[Future[tuple[Measures, float]], Unit] = {}
+    tally = _Tally(pending, Estimates.of(campaign))
+    with _executing(workers, executor) as (pool, capacity):
         while True:
-            for unit in itertools.islice(queue, workers - len(running)):
-                running[pool.submit(measure, unit.problem, unit.method, unit.seed, unit.n)] = unit
+            for unit in itertools.islice(queue, capacity - len(running)):
+                running[pool.submit(timed, measure, unit)] = unit
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 unit = running.pop(future)
+                seconds, failure = 0.0, None
                 try:
-                    _append(campaign.results, unit, future.result())
-                except EvaluationError as error:
-                    failed += 1
-                    report(f"{unit} failed: {error.reason}")
-                total -= 1
-                done = len(pending) - total
-                left = (time.monotonic() - began) / done * total
-                report(
-                    f"{unit.problem} {unit.method} seed {unit.seed} N {unit.n}: done; {total} left, about {left / 60:.0f} min"
-                )
-    if failed:
-        raise InputError(f"{failed} units failed; run again to try them once more")
+                    measures, seconds = future.result()
+                except (BrokenExecutor, CancelledError) as error:
+                    raise RunStoppedError(
+                        f"the executor broke ({describe(error)}); start it anew and run again: "
+                        "every finished unit is stored"
+                    ) from error
+                except Exception as error:  # whatever goes wrong in a unit
+                    failure = describe(error)
+                else:
+                    append(campaign.results, unit, seconds, measures)
+                report(tally.count(unit, seconds, failure))
+    if tally.failed:
+        raise RunStoppedError(f"{tally.failed} of {len(pending)} units failed; run again to try them once more")
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a results file; a last line that a kill cut short is left out."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["value"]]
+def timed(compute: Callable[[str, str, int, int], Measures], unit: Unit) -> tuple[Measures, float]:
+    """Compute a unit; return what it measures and how long it took."""
+    began = time.perf_counter()
+    measures = compute(unit.problem, unit.method, unit.seed, unit.n)
+    return measures, time.perf_counter() - began
 
 
-@cache
-def code_version() -> str:
-    """Return a short hash of the code that computes answers."""
-    root = Path(problems.__file__).parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in _OUTSIDE:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:10]
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """Return the rows of results files, the latest one for each unit; a last line that a kill cut short is left out."""
+    found: dict[Unit, Row] = {}
+    for path in paths:
+        for line in _lines(path):
+            row = Row(
+                line["problem"],
+                line["method"],
+                int(line["seed"]),
+                int(line["n"]),
+                line["code"],
+                float(line["seconds"]),
+                json.loads(line["measures"], parse_int=float),
+            )
+            found.pop(row.unit, None)
+            found[row.unit] = row
+    return list(found.values())
 
 
-def _append(path: Path, unit: Unit, metrics: dict[str, float]) -> None:
-    new = not path.exists() or not path.stat().st_size
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow(COLUMNS)
-        key = (unit.problem, unit.method, unit.seed, unit.n, code_version())
-        writer.writerows([(*key, name, repr(value)) for name, value in metrics.items()])
+def append(path: Path, unit: Unit, seconds: float, measures: Measures) -> None:
+    """Write a row so that it survives a kill, after what an earlier kill cut short has been removed."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    complete = _complete(path)
+    if not complete:
+        writer.writerow(COLUMNS)
+    content = json.dumps({name: _compact(value) for name, value in measures.items()}, separators=(",", ":"))
+    code = METHODS[unit.method].code
+    writer.writerow((unit.problem, unit.method, unit.seed, unit.n, code, f"{seconds:.3g}", content))
+    with path.open("ab") as file:
+        file.truncate(complete)
+        file.write(text.getvalue().encode())
         file.flush()
         os.fsync(file.fileno())
 
 
+@dataclass(frozen=True)
+class Estimates:
+    """How long units take, from rows that were measured before."""
+
+    by_kind: dict[tuple[str, str, int], float]
+    """Mean seconds by problem, method and N."""
+    by_method: dict[str, float]
+
+    @classmethod
+    def of(cls, campaign: Campaign) -> Estimates:
+        """Take all rows beside a campaign, of any version of the code."""
+        kinds: dict[tuple[str, str, int], list[float]] = {}
+        methods: dict[str, list[float]] = {}
+        for row in read_rows(sorted(campaign.results.parent.glob("*.csv"))):
+            kinds.setdefault((row.problem, row.method, row.n), []).append(row.seconds)
+            methods.setdefault(row.method, []).append(row.seconds)
+        means = {kind: float(np.mean(seconds)) for kind, seconds in kinds.items()}
+        return cls(means, {method: float(np.mean(seconds)) for method, seconds in methods.items()})
+
+    def seconds(self, unit: Unit) -> float:
+        """Return the seconds of a unit: of its kind, else the mean of its method, else a rough constant."""
+        known = self.by_kind.get((unit.problem, unit.method, unit.n), self.by_method.get(unit.method))
+        return ROUGH_SECONDS if known is None else known
+
+
+class _Tally:
+    """Counts what is done and what is left, in units and in estimated work."""
+
+    def __init__(self, pending: Sequence[Unit], estimates: Estimates) -> None:
+        self._work = {unit: estimates.seconds(unit) for unit in pending}
+        self._left = sum(self._work.values())
+        self._all = self._left
+        self._began = time.monotonic()
+        self._done = 0
+        self.failed = 0
+
+    def count(self, unit: Unit, seconds: float, failure: str | None) -> Progress:
+        """Take one more unit into account."""
+        self._done += 1
+        self.failed += failure is not None
+        self._left = max(0.0, self._left - self._work[unit])
+        pace = (time.monotonic() - self._began) / max(self._all - self._left, 1e-9)
+        return Progress(unit, seconds, failure, self._done, len(self._work), pace * self._left)
+
+
+@contextmanager
+def _executing(workers: int, executor: Executor | None) -> Iterator[tuple[Executor, int]]:
+    """Give an executor, and how many units to keep in it."""
+    if executor is not None:
+        yield executor, 10**9
+        return
+    with Guardian(), WorkerPool(workers) as pool:
+        yield pool, workers
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    complete = _complete(path)
+    if not complete:
+        return
+    text = path.read_bytes()[:complete].decode()
+    lines = csv.DictReader(io.StringIO(text, newline=""))
+    if tuple(lines.fieldnames or ()) != COLUMNS:
+        raise InputError(
+            f"{path}: expected a campaign's results with the columns {', '.join(COLUMNS)}, got {text.splitlines()[0]!r}; "
+            "move the file away and run the campaign again"
+        )
+    yield from lines
+
+
+def _complete(path: Path) -> int:
+    """Return how many bytes of a results file are complete lines."""
+    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+
+
+def _compact(value: float | Sequence[float]) -> object:
+    """Keep 12 digits, and whole numbers without a point."""
+    if isinstance(value, float | int):
+        short = float(f"{value:.12g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    return [_compact(v) for v in value]
+
+
 def _problem_names(entry: str) -> Sequence[str]:
-    if entry in ("paper", "variant", "active"):
+    if entry in _SUITES:
         return problems.names(entry)  # type: ignore[arg-type]
     return [problems.get(entry).name]

@@ -1,109 +1,97 @@
-"""What is compared, and what is measured of it: one function from a unit of work to named numbers."""
+"""What a campaign can compute, by name: every method maps a problem, a seed and a number of thresholds to named numbers."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-
-import numpy as np
+from dataclasses import dataclass
+from functools import partial
 
 from cbabo import problems
-from cbabo.bench import plain
+from cbabo.bench import ours, pareto, rivals, straight
+from cbabo.bench.baselines import BASELINES, Strategy
+from cbabo.bench.baselines import measure as spend
+from cbabo.bench.judging import Measures, queries
+from cbabo.bench.ours import learned
+from cbabo.bench.truth import truth
+from cbabo.bench.versions import version
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child
 from cbabo.settings import Settings
-from cbabo.space import FloatArray
-from cbabo.study import Study
 from cbabo.threads import one_thread
 
-BUDGET = 200
-DIRECT_QUERIES = 1000
+__all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "learned", "measure", "queries", "rows_of"]
 
-Measures = dict[str, float]
+ALL_ROWS = 100
+"""The threshold rows of a problem; also the N of a method that answers all of them at once."""
+
+Compute = Callable[[ShippedProblem, int, int], Measures]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to answer thresholds, as a campaign computes it."""
+
+    compute: Compute
+    """(problem, seed, N) -> measures."""
+    iterations: int
+    """How often it proposes evaluations in one unit of work."""
+    modules: tuple[str, ...]
+    """Whose code, with all that it imports, computes it."""
+    per_threshold: bool = False
+    """Whether it spends its budget on N thresholds, one by one; otherwise it answers all rows and N is 100."""
+    stated: str = ""
+    """What else decides its results, such as settings."""
+
+    @property
+    def code(self) -> str:
+        """The version of the code that computes it."""
+        return version(self.modules, self.stated)
 
 
 def measure(problem: str, method: str, seed: int, n: int) -> Measures:
-    """Compute one unit of work."""
-    return METHODS[method](problems.get(problem), seed, n)
-
-
-def direct(settings: Settings) -> Callable[[ShippedProblem, int, int], Measures]:
-    """Measure the direct prediction after a run with these settings."""
-
-    def compute(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-        began = time.perf_counter()
-        model = learned(shipped, settings, seed).model()
-        seconds = time.perf_counter() - began
-        thresholds = queries(shipped, seed, DIRECT_QUERIES)
-        points = model.predict_many(thresholds).points
-        return {"direct feasible": feasible_share(shipped, points, thresholds), "run seconds": seconds}
-
-    return compute
-
-
-def plain_direct(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    """Measure the direct prediction of the paper written straight down on BoTorch."""
-    began = time.perf_counter()
+    """Compute one unit of work, on one thread."""
     with one_thread():
-        result = plain.run(shipped, seed, Settings.paper(), BUDGET)
-    seconds = time.perf_counter() - began
-    thresholds = queries(shipped, seed, DIRECT_QUERIES)
-    points = plain.answers(shipped, result.network, thresholds)
-    return {"direct feasible": feasible_share(shipped, points, thresholds), "run seconds": seconds}
+        return METHODS[method].compute(problems.get(problem), seed, n)
 
 
-def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    """Recommend limits under the paper's mixed intents, and measure before and after (the car problem)."""
-    study = learned(shipped, Settings.paper(), seed)
-    base = dict.fromkeys(shipped.problem.box.names, CASE_BASE)
-    before = study.refine(base, shipped.evaluate)
-    found = study.model().recommend(base, CASE_INTENTS)  # type: ignore[arg-type]
-    after = study.refine(found.thresholds, shipped.evaluate)
-    followed = [_follows(c.intent, (c.after - c.before) / 10.0) for c in found.changes.values()]
-    measures = {
-        "intents followed": float(all(followed)),
-        "feasible": float(after.feasible),
-        "objective before": before.objective.mean,
-        "objective after": after.objective.mean,
-        "improvement percent": 100.0 * (1.0 - after.objective.mean / before.objective.mean),
-    }
-    return measures | {f"limit {name}": value for name, value in found.thresholds.items()}
+def rows_of(seed: int, n: int) -> list[int]:
+    """Return the threshold rows of a unit."""
+    return [(seed * n + i) % ALL_ROWS for i in range(n)]
 
 
-CASE_BASE = 3.0
-CASE_INTENTS = dict.fromkeys(("c1", "c3", "c9"), "tighten") | dict.fromkeys(("c5", "c7", "c8"), "loosen")
-_LOCK = 0.025  # of the range: how far a locked limit may have moved
+def _learned(settings: Settings, *, whole: bool = False) -> Method:
+    return Method(ours.Map(settings, whole), 34, (ours.__name__,), stated=f"{settings!r} {whole}")
 
-METHODS: dict[str, Callable[[ShippedProblem, int, int], Measures]] = {
-    "paper": direct(Settings.paper()),
-    "default": direct(Settings.default()),
-    "all random": direct(Settings.paper().replace(candidate_source="random")),
-    "no monotonic": direct(Settings.paper().replace(alpha=0.0)),
-    "plain": plain_direct,
-    "case study": case_study,
+
+def _single(compute: Compute, iterations: int = 0) -> Method:
+    return Method(compute, iterations, (compute.__module__,), stated=compute.__name__)
+
+
+def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Measures:
+    return spend(shipped, seed, truth(shipped.name).thresholds, rows_of(seed, n), strategy)
+
+
+def _baseline(strategy: Strategy) -> Method:
+    modules = (strategy.__module__, spend.__module__)
+    return Method(partial(_spent, strategy), 170, modules, per_threshold=True, stated=strategy.__name__)
+
+
+_PAPER = Settings.paper()
+
+METHODS: dict[str, Method] = {
+    "paper": _learned(_PAPER, whole=True),
+    "default": _learned(Settings.default(), whole=True),
+    "all random": _learned(_PAPER.replace(candidate_source="random")),
+    "no monotonic": _learned(_PAPER.replace(alpha=0.0)),
+    **{f"beta {beta}": _learned(_PAPER.replace(beta=beta)) for beta in (0.01, 1.0, 2.0)},
+    **{f"alpha {alpha}": _learned(_PAPER.replace(alpha=alpha)) for alpha in (0.01, 0.5, 1.0)},
+    **{f"inner {steps}": _learned(_PAPER.replace(inner_steps=steps)) for steps in (20, 100, 200)},
+    **{name: _baseline(strategy) for name, strategy in BASELINES.items()},
+    "lhs plain": _single(rivals.lhs_plain),
+    "lhs strong": _single(rivals.lhs_strong),
+    "constant strictest": _single(rivals.constant_strictest),
+    "constant relaxed": _single(rivals.constant_relaxed),
+    "qLogNEHVI": _single(pareto.pareto_front, 34),
+    "plain": _single(straight.paper_on_botorch, 34),
+    "case study": _single(ours.case_study, 34),
 }
 """What a campaign can compute, by name."""
-
-
-def _follows(intent: str, change: float) -> bool:
-    """Tell whether a normalised change of a limit is what was intended."""
-    return {"tighten": change <= 0.0, "loosen": change >= 0.0, "lock": abs(change) <= _LOCK}[intent]
-
-
-def learned(shipped: ShippedProblem, settings: Settings, seed: int) -> Study:
-    """Return the study after a whole run."""
-    study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
-    study.run(shipped.evaluate, budget=BUDGET)
-    return study
-
-
-def queries(shipped: ShippedProblem, seed: int, count: int) -> FloatArray:
-    """Return thresholds drawn uniformly from the box, the same for every method."""
-    box = shipped.problem.box
-    return box.from_theta(child(seed, "queries", shipped.name).random((count, len(box.names))))
-
-
-def feasible_share(shipped: ShippedProblem, points: FloatArray, thresholds: FloatArray) -> float:
-    """Return the share of designs that truly obey their thresholds."""
-    f, c = shipped.evaluate_many(points)
-    return float(shipped.problem.box.feasible(np.column_stack([f, c]), thresholds).mean())

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import cloudpickle
 import pandas as pd
 import typer
 
+from cbabo.cli.cluster import connected
 from cbabo.cli.inspecting import print_summary
 from cbabo.cli.options import (
     FormatOption,
@@ -36,9 +32,6 @@ from cbabo.cli.progress import watching
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import Evaluate, describe, load_function
 from cbabo.study import Study
-
-_CONNECT_SECONDS = 6
-"""How long to look for a Dask cluster."""
 
 
 def register(app: typer.Typer) -> None:
@@ -83,7 +76,7 @@ def run(
     try:
         with simulator_output():
             plan = _prepare(study, evaluator, timeout, retries, changes or [])
-            with _cluster(dask) as executor, watching(plan.study, budget, quiet=form != "table") as on_result:
+            with connected(dask) as executor, watching(plan.study, budget, quiet=form != "table") as on_result:
                 plan.study.run(
                     plan.evaluate if dask is None else _packed(plan.evaluate),
                     budget=budget,
@@ -186,44 +179,6 @@ def _prepare(
     assert file.evaluator is not None
     own_timeout = file.evaluator.timeout if file.evaluator.python is not None else None  # a command keeps its own
     return _Plan(file.create(), evaluate, own_timeout, file.evaluator.retries)
-
-
-@contextmanager
-def _cluster(address: str | None) -> Iterator[Executor | None]:
-    if address is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-        from distributed.comm import get_address_host_port
-    except ModuleNotFoundError as error:
-        raise InputError("--dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'") from error
-    try:
-        get_address_host_port(address)
-    except ValueError as error:
-        raise InputError(f"--dask: expected an address such as tcp://host:8786, got {address!r} ({error})") from error
-    found: SimpleQueue[Any] = SimpleQueue()
-
-    def connect() -> None:
-        try:
-            found.put(Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
-        except Exception as error:  # Dask takes the greeting of what is no scheduler for a length
-            found.put("something else does" if isinstance(error, MemoryError) else describe(error))
-
-    # In a thread, because Dask waits for ever for the greeting of what is no scheduler, such as its own dashboard.
-    threading.Thread(target=connect, daemon=True).start()
-    try:
-        client = found.get(timeout=_CONNECT_SECONDS + 1.0)
-    except Empty:
-        client = "something else does"
-    if isinstance(client, str):
-        raise InputError(
-            f"--dask: no scheduler answers at {address!r} ({client}); "
-            "give the address that it has printed, as tcp://host:8786"
-        )
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler gets our sentence, no more
-    with client:
-        yield client.get_executor(pure=False, retries=0)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cbabo.space import FloatArray
 
-_C13_SHIFT = np.array(
+C13_SHIFT = np.array(
     [
         69.69311714880897,
         1.509803311435702,
@@ -27,6 +27,7 @@ _C13_SHIFT = np.array(
         39.64846247456716,
     ]
 )
+"""Where c13 has its origin."""
 
 
 def g01(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -116,7 +117,7 @@ def g10(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def c13(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A shifted Schwefel function in 10 variables under sphere, sine and Griewank constraints."""
-    z = X - _C13_SHIFT
+    z = X - C13_SHIFT
     root = np.sqrt(np.arange(1.0, z.shape[1] + 1))
     griewank = (z**2).sum(axis=1) / 4000 - np.cos(z / root).prod(axis=1) + 1
     f = (-z * np.sin(np.sqrt(np.abs(z)))).mean(axis=1)

@@ -1,0 +1,14 @@
+"""The paper's five rivals: optimisers that spend their whole budget anew on every threshold vector."""
+
+from __future__ import annotations
+
+from cbabo.bench.baselines.evolution import cma_es
+from cbabo.bench.baselines.improvement import cei, log_cei
+from cbabo.bench.baselines.lagrangian import albo
+from cbabo.bench.baselines.sequential import Strategy, budget_split, measure
+from cbabo.bench.baselines.trustregion import scbo
+
+__all__ = ["BASELINES", "Strategy", "budget_split", "measure"]
+
+BASELINES: dict[str, Strategy] = {"CMA-ES": cma_es, "cEI": cei, "ALBO": albo, "SCBO": scbo, "LogcEI": log_cei}
+"""By the names that the paper uses."""

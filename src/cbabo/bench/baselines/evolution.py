@@ -1,0 +1,58 @@
+"""CMA-ES (Hansen) from the `cma` package, with its own handling of limits: an adaptive augmented Lagrangian.
+
+The search runs on the unit cube, starts at the best initial design with a step size of 0.25 and looks for a feasible design
+before it minds the objective. Objective and violations are divided by their deviations over the initial data. When the package's
+own criteria stop it before the budget is spent, it starts again at the best design with half of that step size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.seeding import child
+from cbabo.space import FloatArray
+
+_STEP = 0.25
+
+
+def cma_es(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
+    """Suggest the members of one generation after the other."""
+    import cma  # an optional dependency
+    from cma import constraints_handler, logger
+
+    constraints_handler._Logger = logger.LoggerDummy  # the package's own way to keep it from making a folder
+    random = child(task.seed, "evolution")
+    deviation = data.y.std(axis=0)
+    scale = np.where(deviation > 0.0, deviation, 1.0)
+    latest = data.y[-1:]
+    fitness = cma.ConstrainedFitnessAL(
+        lambda _: float(latest[0, 0] / scale[0]),
+        lambda _: (task.violations(latest)[0] / scale[1:]).tolist(),
+        find_feasible_first=True,
+        archives=False,
+        logging=0,
+    )
+    step = _STEP
+    while True:
+        options = {
+            "bounds": [0.0, 1.0],
+            "randn": lambda *shape: random.standard_normal(shape),
+            "seed": np.nan,  # nothing is drawn from NumPy's global generator
+            "verbose": -9,
+            "verb_log": 0,
+            "tolstagnation": 0,
+        }
+        strategy = cma.CMAEvolutionStrategy(data.x[task.best(data.y)], step, options)
+        while not strategy.stop():
+            generation = strategy.ask()
+            values = []
+            for member in generation:
+                data = yield np.asarray(member, dtype=np.float64)
+                latest = data.y[-1:]
+                values.append(fitness(member))
+            strategy.tell(generation, values)
+            fitness.update(strategy)
+        step = 0.5 * _STEP

@@ -1,0 +1,143 @@
+"""SCBO (Eriksson and Poloczek 2021): constrained Thompson sampling in a trust region.
+
+Symbols and shapes
+    f, c    n, n x m   objective and violations c - limits; the surrogates see the objective's Gaussian copula (ranks as normal
+                       quantiles) and the bilog of violations, sign(c) log(1 + |c|), which has the sign of c
+    L       the base length of the region: its side along variable i is L l_i / geometric mean of l, l the objective's
+            lengthscales, cut by the unit cube; its centre is the best design: feasible first, else the least total violation
+    samples b x (1 + m)   one joint posterior sample at b candidates (see paths)
+
+As in the original or BoTorch's version: L starts at 0.8, doubles after 3 successes in a row (at most 1.6) and halves after
+max(4, d) failures in a row; below 0.5^7 the search starts again from fresh designs and forgets the earlier ones. A success
+improves a feasible centre by 0.1 % of |f|, or an infeasible one in total violation. Candidates are Sobol points of the region,
+each coordinate of which replaces the centre's with probability min(1, 20 / d). Ours: kernels are RBF instead of Matern, and one
+design is evaluated at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from scipy.stats import qmc, rankdata
+from torch import Tensor
+
+from cbabo.bench.baselines import paths
+from cbabo.bench.baselines.sequential import Data, Task, fitted
+from cbabo.quasirandom import sobol
+from cbabo.seeding import child
+from cbabo.space import FloatArray
+from cbabo.surrogate import Surrogates
+
+_FIRST, _LEAST, _LARGEST = 0.8, 0.5**7, 1.6
+_SUCCESSES = 3
+_FEWEST_FAILURES = 4
+_MARGIN = 1e-3  # of |f|: an improvement below it is no success
+_CHANGED = 20  # coordinates of a candidate that differ from the centre, on average at most
+
+
+@dataclass(frozen=True)
+class Region:
+    """The trust region's length and what has happened since it last changed."""
+
+    length: float = _FIRST
+    successes: int = 0
+    """in a row."""
+    failures: int = 0
+    """in a row."""
+
+    def after(self, success: bool, dimension: int) -> Region:
+        """Return the region after one more evaluation."""
+        if success and self.successes + 1 < _SUCCESSES:
+            return replace(self, successes=self.successes + 1, failures=0)
+        if success:
+            return Region(min(2.0 * self.length, _LARGEST))
+        if self.failures + 1 < max(_FEWEST_FAILURES, dimension):
+            return replace(self, successes=0, failures=self.failures + 1)
+        return Region(0.5 * self.length)
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has become too small."""
+        return self.length < _LEAST
+
+
+def scbo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
+    """Suggest by Thompson sampling in a trust region, and start again when it has become too small."""
+    first = 0
+    while True:
+        region, warm = Region(), None
+        while not region.spent:
+            own = data.since(first)
+            outputs = transformed(task, own.y)
+            surrogates = fitted(own.tensors[0], torch.from_numpy(outputs), warm)
+            warm = surrogates.hyperparameters
+            random = child(task.seed, "thompson", len(data.x))
+            centre = centre_of(task, own.y)
+            designs = candidates(torch.from_numpy(own.x[centre]), surrogates, region.length, random)
+            unseen = task.unseen(task.legal(designs), data)
+            if len(unseen):
+                design = unseen[choose(paths.sample(surrogates, unseen, random))].numpy()
+            else:
+                design = task.anywhere(data)
+            data = yield design
+            region = region.after(succeeded(task, own.y[centre], data.y[-1]), task.dimension)
+        first = len(data.x)
+        for design in _fresh(task, first):
+            data = yield design
+
+
+def transformed(task: Task, y: FloatArray) -> FloatArray:
+    """Return what the surrogates see of outputs y (n x (1 + m)): the copula of f and the bilog of violations."""
+    quantiles = (rankdata(y[:, 0]) - 0.5) / len(y)
+    violations = task.violations(y)
+    return np.column_stack([ndtri(quantiles), np.sign(violations) * np.log1p(np.abs(violations))])
+
+
+def centre_of(task: Task, y: FloatArray) -> int:
+    """Return the row of y around which the region lies."""
+    if task.incumbent(y) is not None:
+        return task.best(y)
+    return int(np.clip(transformed(task, y)[:, 1:], 0.0, None).sum(axis=1).argmin())
+
+
+def candidates(centre: Tensor, surrogates: Surrogates, length: float, random: np.random.Generator) -> Tensor:
+    """Return candidates (b x d) in the region of this length around the centre (d)."""
+    d = len(centre)
+    count = min(5000, max(2000, 200 * d))
+    lengthscales = surrogates.hyperparameters.lengthscales[0].log()
+    half = 0.5 * length * (lengthscales - lengthscales.mean()).exp()
+    lower, upper = (centre - half).clamp_min(0.0), (centre + half).clamp_max(1.0)
+    inside = lower + sobol(d, int(random.integers(2**62)), count) * (upper - lower)
+    mask = random.random((count, d)) < min(1.0, _CHANGED / d)
+    unchanged = ~mask.any(axis=1)
+    mask[unchanged, random.integers(0, d, int(unchanged.sum()))] = True
+    return torch.where(torch.from_numpy(mask), inside, centre)
+
+
+def choose(samples: Tensor) -> int:
+    """Return the candidate that one sample (b x (1 + m); limits are met at or below 0) says is the best."""
+    violation = samples[:, 1:].clamp_min(0.0).sum(1)
+    feasible = violation == 0.0
+    if bool(feasible.any()):
+        return int(torch.where(feasible, samples[:, 0], torch.inf).argmin())
+    return int(violation.argmin())
+
+
+def succeeded(task: Task, centre: FloatArray, new: FloatArray) -> bool:
+    """Tell whether a new design's outputs (1 + m) are enough of an improvement on the centre's."""
+    was, now = (task.incumbent(row[None]) for row in (centre, new))
+    if was is not None:
+        return now is not None and now < was - _MARGIN * abs(was)
+    before, after = np.clip(transformed(task, np.vstack([centre, new]))[:, 1:], 0.0, None).sum(axis=1)
+    return now is not None or bool(after < before)
+
+
+def _fresh(task: Task, number: int) -> FloatArray:
+    """Return designs from which a search starts again."""
+    space = task.shipped.problem.space
+    sampler = qmc.LatinHypercube(task.dimension, rng=child(task.seed, "fresh", number))
+    return space.unit(space.array(space.spread(sampler.random(2 * (task.dimension + 1)))))

@@ -1,0 +1,142 @@
+"""A shipped problem as a landscape: its ranges and scales, and descents on it by SLSQP.
+
+X: n x d designs in natural units; u: one design, each variable scaled to [0, 1] over its range.
+f: n objective values; c: n x m constraint values; limits: m; c <= limits is feasible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import fmin_slsqp
+from scipy.stats import qmc
+
+from cbabo.problems import ShippedProblem
+from cbabo.space import FloatArray
+
+_slsqp: Callable[..., Any] = fmin_slsqp  # its stubs ask for shapes that arrays here do not state
+_STEP = 3e-6  # of a variable's range: half a central difference
+_MARGIN = 1e-11  # of a constraint's slope: what a design keeps from a limit that it was slightly beyond
+_SLIGHT = 1e-4  # of a constraint's slope: more is not slightly
+_RESTORATIONS = 5
+_SOBOL = 12  # 2 to this power designs
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """What a search must know about a problem, whatever the thresholds."""
+
+    shipped: ShippedProblem
+
+    @cached_property
+    def low(self) -> FloatArray:
+        """Lower bounds of the variables."""
+        return np.array([v.low for v in self.shipped.problem.variables], dtype=np.float64)
+
+    @cached_property
+    def high(self) -> FloatArray:
+        """Upper bounds of the variables."""
+        return np.array([v.high for v in self.shipped.problem.variables], dtype=np.float64)
+
+    @cached_property
+    def lattice(self) -> list[int]:
+        """The places of integer and discrete variables."""
+        return [i for i, v in enumerate(self.shipped.problem.variables) if v.values is not None]
+
+    @cached_property
+    def sobol(self) -> FloatArray:
+        """Designs all over the space."""
+        cube = qmc.Sobol(len(self.low), rng=0).random_base2(_SOBOL)
+        return self.legal(np.asarray(self.low + cube * (self.high - self.low)))
+
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """The spread of f and of each c over the Sobol designs: half the distance of their quartiles."""
+        f, c = self.shipped.function(self.sobol)
+        lower, upper = np.quantile(np.column_stack([f, c]), [0.25, 0.75], axis=0)
+        return np.asarray(np.maximum((upper - lower) / 2, 1e-12))
+
+    def legal(self, X: FloatArray) -> FloatArray:
+        """Move lattice variables to their nearest legal values; the others stay to the last bit."""
+        moved = X.copy()
+        for i in self.lattice:
+            variable = self.shipped.problem.variables[i]
+            moved[:, i] = variable.from_unit(variable.to_unit(X[:, i]))
+        return moved
+
+
+class Descent:
+    """One run of SLSQP over the free variables, in [0, 1]."""
+
+    def __init__(
+        self, land: Landscape, start: FloatArray, limits: FloatArray, low: FloatArray, high: FloatArray
+    ) -> None:
+        self._land, self._limits, self._low, self._high = land, limits, low, high
+        self._width = land.high - land.low
+        self._free = np.flatnonzero(high > low)
+        self._start = (start - land.low) / self._width
+        self._known: tuple[bytes, FloatArray, FloatArray] | None = None
+        slopes = self._at(self._start[self._free])[1]
+        self.scales = np.maximum(np.linalg.norm(slopes[1:], axis=1), 1e-12 * land.spreads[1:])
+        """The length of each constraint's slope at the start."""
+
+    def run(self) -> tuple[FloatArray, bool]:
+        """Return where it ends, d in natural units, and whether it says that it converged."""
+        free, f_scale = self._free, max(self._land.spreads[0], abs(self._at(self._start[self._free])[0][0]))
+        lowest, highest = ((bound - self._land.low) / self._width for bound in (self._low, self._high))
+        part, _, _, code, _ = _slsqp(
+            lambda u: float(self._at(u)[0][0] / f_scale),
+            self._start[free],
+            fprime=lambda u: self._at(u)[1][0] / f_scale,
+            f_ieqcons=lambda u: (self._limits - self._at(u)[0][1:]) / self.scales,
+            fprime_ieqcons=lambda u: -self._at(u)[1][1:] / self.scales[:, None],
+            bounds=list(zip(lowest[free].tolist(), highest[free].tolist(), strict=True)),
+            iter=100,
+            acc=1e-12,
+            iprint=0,
+            full_output=True,
+        )
+        return self._restored(np.clip(part, lowest[free], highest[free])), code == 0
+
+    def _restored(self, part: FloatArray) -> FloatArray:
+        """Move a design that is slightly beyond limits back behind them, by the shortest way; d in natural units."""
+        x = self._clipped(part)
+        for _ in range(_RESTORATIONS):
+            y, slopes = self._at(part)
+            excess = (y[1:] - self._limits) / self.scales
+            broken = excess > -_MARGIN
+            c = self._land.shipped.function(x[None])[1][0]
+            if (c <= self._limits).all() or not (excess < _SLIGHT).all():
+                break
+            inside = (part > 0.0) & (part < 1.0)
+            lengths = self.scales[broken]
+            step = np.linalg.lstsq(slopes[1:][broken] * inside / lengths[:, None], excess[broken] + _MARGIN)[0]
+            part = np.clip(part - step, 0.0, 1.0)
+            x = self._clipped(part)
+        return x
+
+    def _clipped(self, part: FloatArray) -> FloatArray:
+        return np.clip(self._natural(self._whole(part)), self._low, self._high)
+
+    def _at(self, part: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f and c (1 + m) and their slopes (1 + m x free) at the free variables' values."""
+        key = part.tobytes()
+        if self._known is None or self._known[0] != key:
+            u = self._whole(part)
+            steps = _STEP * np.eye(len(u))[self._free]
+            f, c = self._land.shipped.function(self._natural(np.vstack([u, u + steps, u - steps])))
+            y, n = np.column_stack([f, c]), len(steps)
+            self._known = key, y[0], (y[1 : n + 1] - y[n + 1 :]).T / (2 * _STEP)
+        return self._known[1], self._known[2]
+
+    def _whole(self, part: FloatArray) -> FloatArray:
+        u = self._start.copy()
+        u[self._free] = part
+        return u
+
+    def _natural(self, u: FloatArray) -> FloatArray:
+        return np.asarray(self._land.low + u * self._width)

@@ -1,0 +1,134 @@
+"""The true optimum f*(theta), x*(theta) of every shipped problem, at 100 fixed thresholds and at the box's two ends.
+
+The numbers stand in `truths/NAME.csv`: row (0 to 99, "strictest" or "relaxed"), theta1.., f_star, x1... They were made
+by `python -m cbabo.bench.truth [NAME...]`, which keeps the thresholds and looks for the optima anew; `optima` says how.
+keane18 has no optimum where it is unbounded: there f is minus infinity and x is NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import qmc
+
+from cbabo import problems
+from cbabo.bench.optima import Optimum, solve_all
+from cbabo.constraints import ThresholdsLike
+from cbabo.errors import InputError
+from cbabo.problems import ShippedProblem
+from cbabo.space import FloatArray
+
+ENDS = ("strictest", "relaxed")
+_TYPICAL = 10_000  # Sobol designs whose median objective stands for an ordinary design
+_SAME = 1e-9  # of max(1, |f|): the ends' optima agree
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The known optima of one problem: row i of every array belongs to threshold row i."""
+
+    name: str
+    """The problem's name."""
+
+    thresholds: FloatArray
+    """The fixed thresholds, 100 x m in natural units."""
+
+    f: FloatArray
+    """The best objective value at each, 100; minus infinity where the problem is unbounded."""
+
+    x: FloatArray
+    """A best design at each, 100 x d in natural units; others may be as good; NaN where f is infinite."""
+
+    strictest: Optimum
+    """The optimum where every limit is at its strictest."""
+
+    relaxed: Optimum
+    """The optimum where every limit is at its most relaxed."""
+
+    @cached_property
+    def span(self) -> float:
+        """What an objective is measured in: how far the optimum moves over the box.
+
+        Where it does not move, the distance from the optimum to the median of 10,000 Sobol designs; where the
+        relaxed end is unbounded, the lowest finite optimum of the rows stands for it.
+        """
+        relaxed = self.relaxed.f if np.isfinite(self.relaxed.f) else float(self.f[np.isfinite(self.f)].min())
+        moved = self.strictest.f - relaxed
+        if moved > _SAME * max(1.0, abs(relaxed)):
+            return moved
+        shipped = problems.get(self.name)
+        space = shipped.problem.space
+        cube = qmc.Sobol(space.dimension, rng=0).random_base2(int(np.ceil(np.log2(_TYPICAL))))[:_TYPICAL]
+        return float(np.median(shipped.evaluate_many(space.natural(cube))[0])) - relaxed
+
+
+def truth(name: str) -> Truth:
+    """Return the known optima of a shipped problem, read once from its file."""
+    return _read(problems.get(name))
+
+
+def solve(shipped: ShippedProblem, thresholds: ThresholdsLike) -> Optimum:
+    """Find the optimum at one limit for each constraint, given by name or as one row; it takes a second or a few."""
+    row = shipped.problem.box.row(thresholds if not isinstance(thresholds, np.ndarray) else np.atleast_2d(thresholds))
+    return solve_all(shipped, row)[0]
+
+
+def write(name: str, directory: Path) -> Path:
+    """Look for the optima of one problem anew, at the thresholds of its file, and write them."""
+    shipped = problems.get(name)
+    box = shipped.problem.box
+    ends = box.from_theta(np.array([[0.0], [1.0]]) * np.ones(len(box.names)))
+    thresholds = np.vstack([_read(shipped).thresholds, ends])
+    found = solve_all(shipped, thresholds)
+    path = directory / f"{name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(_header(shipped))
+        labels = [*range(len(found) - len(ENDS)), *ENDS]
+        for label, limits, optimum in zip(labels, thresholds, found, strict=True):
+            table.writerow([label, *limits.tolist(), optimum.f, *optimum.x.tolist()])
+    _read.cache_clear()
+    return path
+
+
+def main(names: Sequence[str]) -> None:
+    """Write the files of these problems, or of all."""
+    with resources.as_file(resources.files("cbabo.bench") / "truths") as directory:
+        for name in names or problems.names():
+            began = time.perf_counter()
+            path = write(name, directory)
+            sys.stdout.write(f"{path.name}: {time.perf_counter() - began:.0f} s\n")
+            sys.stdout.flush()
+
+
+@cache
+def _read(shipped: ShippedProblem) -> Truth:
+    file = resources.files("cbabo.bench") / "truths" / f"{shipped.name}.csv"
+    header, *rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
+    if header != _header(shipped) or tuple(row[0] for row in rows[-2:]) != ENDS:
+        raise InputError(
+            f"truth of {shipped.name!r}: expected the columns {', '.join(_header(shipped))} and last the rows "
+            f"{' and '.join(ENDS)}, got {', '.join(header)}; restore {file.name} from the package"
+        )
+    table = np.array([row[1:] for row in rows], dtype=np.float64)
+    table.flags.writeable = False
+    m = len(shipped.problem.constraints)
+    ends = [Optimum(float(row[m]), row[m + 1 :]) for row in table[-2:]]
+    return Truth(shipped.name, table[:-2, :m], table[:-2, m], table[:-2, m + 1 :], *ends)
+
+
+def _header(shipped: ShippedProblem) -> list[str]:
+    thetas = [f"theta{j}" for j, _ in enumerate(shipped.problem.constraints, start=1)]
+    return ["row", *thetas, "f_star", *shipped.problem.space.names]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cbabo.bench import versions
+from cbabo.bench.methods import METHODS
+from cbabo.bench.versions import closure, version
+
+
+def test_a_closure_holds_lazy_and_indirect_imports() -> None:
+    found = closure(("cbabo.study",))
+    assert {"cbabo.study", "cbabo.model", "cbabo.surrogate", "cbabo.surrogate.gp", "cbabo.settings"} <= found
+    assert not any(name.startswith(("cbabo.cli", "cbabo.bench")) for name in found)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_method_depends_on_what_only_shows_it(name: str) -> None:
+    found = closure(METHODS[name].modules)
+    shown = ("cbabo.cli", "cbabo.bench.tables", "cbabo.bench.figures", "cbabo.bench.printed", "cbabo.bench.campaign")
+    assert not any(module.startswith(shown) for module in found)
+    assert "cbabo.bench.truth" not in found
+    assert "cbabo.problems.active" in found
+
+
+def test_baselines_do_not_depend_on_each_other_or_on_what_they_are_compared_with() -> None:
+    found = closure(METHODS["LogcEI"].modules)
+    assert "cbabo.bench.baselines.improvement" in found
+    assert "cbabo.bench.baselines.trustregion" not in found
+    assert not found & {
+        "cbabo.pcm",
+        "cbabo.training",
+        "cbabo.model",
+        "cbabo.study",
+        "cbabo.bench.ours",
+        "cbabo.bench.rivals",
+    }
+    assert "cbabo.bench.ours" in closure(METHODS["paper"].modules)
+
+
+def test_settings_count() -> None:
+    codes = {METHODS[name].code for name in ("paper", "all random", "no monotonic", "beta 1.0", "beta 2.0", "inner 20")}
+    assert len(codes) == 6
+
+
+def test_code_counts_and_words_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(source: str) -> str:
+        file = tmp_path / "module.py"
+        file.write_text(source)
+        monkeypatch.setattr(versions, "_file", lambda name: file)
+        versions._imported.cache_clear()
+        versions._code.cache_clear()
+        return version(("cbabo.module",))
+
+    try:
+        first = of('"""Words."""\n\ndef f(x):\n    """More."""\n    return x  # why\n')
+        assert of('"""Other words."""\ndef f(x):\n    return (x)\n') == first
+        assert of("def f(x):\n    return x + 1\n") != first
+    finally:
+        versions._imported.cache_clear()
+        versions._code.cache_clear()
