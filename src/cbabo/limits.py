@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -86,13 +87,19 @@ class Limits:
         Two limits on one output are one interval, not two independent events.
         """
         room = (self.bound(theta) - self.sign * mean[:, self.output]) / std[:, self.output]
-        total = torch.zeros(len(mean), dtype=mean.dtype)
-        for j in self.output.unique():
-            mine = self.output == j
-            above = room[:, mine & (self.sign > 0)]
-            below = room[:, mine & (self.sign < 0)]
+        alone, shared = self._alone_and_shared
+        total = _log_ndtr(room[:, alone]).sum(1)
+        for mine in shared:
+            above, below = (room[:, mine[self.sign[mine] == side]] for side in (1.0, -1.0))
             total = total + _log_interval(above, below)
         return total
+
+    @cached_property
+    def _alone_and_shared(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Which requirements are the only one about their output, and the groups of those that are not."""
+        groups = [(self.output == j).nonzero().squeeze(-1) for j in self.output.unique()]
+        alone = [group for group in groups if len(group) == 1]
+        return torch.cat([self.output[:0], *alone]), tuple(group for group in groups if len(group) > 1)
 
 
 def _log_interval(above: Tensor, below: Tensor) -> Tensor:
