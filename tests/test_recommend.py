@@ -249,7 +249,7 @@ def test_choosing_different_ones_by_hand() -> None:
 
 def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     """Everything recomputed plainly from the candidates."""
-    box, limits = model.problem.box, model.limits
+    box, limits = model.problem.box, model.belief.limits
     base, directions = box.to_theta(box.array(BASE))[0], np.array([-1.0, 1.0])
     theta = _candidates(base, directions, model.settings, model.seed)
     mean = model.surrogates.mean(model.pcm.designs(torch.from_numpy(np.vstack([base, theta])))).numpy()

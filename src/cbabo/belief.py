@@ -66,6 +66,10 @@ class Belief:
         s = self.surrogates
         return (s.y - s.centre) / s.scale
 
+    def expecting(self, x: Tensor) -> Belief:
+        """Return the belief as it would be if designs x (p x d) turned out just as believed: less is left to learn there."""
+        return replace(self, surrogates=self.surrogates.with_data(x, self.surrogates.mean(x)))
+
     def natural(self, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and deviations (b x q) in natural units."""
         return (mean, std) if self.warp is None else self.warp.natural(mean, std)
@@ -124,7 +128,11 @@ def _ranges(problem: Problem) -> Tensor:
 
 
 def _ratio(problem: Problem) -> Tensor:
-    """Return log(upper / lower bound) of every variable (d), 0 where bounds are not positive."""
+    """Return log(upper / lower bound) of every variable (d); 0 where bounds are not positive or its scale is logarithmic."""
     return torch.tensor(
-        [np.log(v.high / v.low) if v.low > 0 else 0.0 for v in problem.space.variables], dtype=torch.float64
+        [
+            np.log(v.high / v.low) if v.low > 0 and not getattr(v, "log", False) else 0.0
+            for v in problem.space.variables
+        ],
+        dtype=torch.float64,
     )

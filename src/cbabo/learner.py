@@ -18,6 +18,7 @@ from cbabo.surrogate import Forms, Hyperparameters, Warp
 from cbabo.training import Trainee
 
 _FORMAT = 2
+_KNOWN = (1, 2)  # 1: before outputs were warped
 _FIT = "fit."
 _WARP = "warp."
 
@@ -75,7 +76,7 @@ class Learner:
         try:
             tensors = load(content)
             meta = json.loads(bytes(tensors.pop("meta").tolist()))
-            if meta["format"] == _FORMAT:
+            if meta["format"] in _KNOWN:
                 return cls._sound(meta, tensors)
         except (SafetensorError, LookupError, TypeError, ValueError) as error:
             raise StorageError(
@@ -100,4 +101,4 @@ class Learner:
         warp = (
             Warp(**{n.removeprefix(_WARP): t for n, t in tensors.items() if n.startswith(_WARP)}) if has_warp else None
         )
-        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta["formed"])
+        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0))

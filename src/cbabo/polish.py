@@ -251,7 +251,7 @@ class Solver:
         feasible = problem.box.feasible(measured.y, rows)
         if not feasible.any():
             return None
-        return int(np.argmin(np.where(feasible, self.goal * self.z[:, 0], np.inf)))
+        return int(np.argmin(np.where(feasible, self.goal * self.z[: len(measured), 0], np.inf)))
 
     def _solution(self, x: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Solution:
         z, _ = self.pointwise.mean_and_jacobian(x)

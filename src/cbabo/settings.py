@@ -54,13 +54,13 @@ class Settings(BaseModel):
     candidates: int = Field(default=1000, ge=1)
     """Designs among which a batch is chosen."""
 
-    candidate_source: Literal["network", "random", "solver"] = "network"
+    candidate_source: Literal["network", "random", "solver"] = "solver"
     """Where a batch comes from: the network at sampled thresholds, designs at random (an ablation), or the solver."""
 
-    surrogates: Literal["plain", "warped"] = "plain"
+    surrogates: Literal["plain", "warped"] = "warped"
     """What is fitted: BoTorch's model of the raw outputs; or of outputs warped as likelihood says, nearly without noise."""
 
-    answer: Literal["network", "solver"] = "network"
+    answer: Literal["network", "solver"] = "solver"
     """What answers a threshold: the network alone, or the surrogates' problem solved, with measured designs as the floor."""
 
     probability: float = Field(default=0.98, gt=0, lt=1)
@@ -125,12 +125,12 @@ class Settings(BaseModel):
     @classmethod
     def default(cls) -> Settings:
         """Return the settings we recommend."""
-        return cls(candidate_source="solver", surrogates="warped", answer="solver")
+        return cls()
 
     @classmethod
     def paper(cls) -> Settings:
         """Return the settings of the paper, to the letter."""
-        return cls()
+        return cls(candidate_source="network", surrogates="plain", answer="network")
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Settings:

@@ -17,6 +17,7 @@ from cbabo.batch import choose_batch
 from cbabo.belief import Belief, believe
 from cbabo.designs import latin_hypercube, snapped
 from cbabo.evaluations import Evaluations
+from cbabo.focus import Focus
 from cbabo.learner import Learner
 from cbabo.pcm import PCM, Adam
 from cbabo.problem import Problem
@@ -33,17 +34,23 @@ FEWEST = 2
 
 
 def step(
-    evaluations: Evaluations, pending: Evaluations, state: bytes | None, settings: Settings, seed: int
+    evaluations: Evaluations,
+    pending: Evaluations,
+    state: bytes | None,
+    settings: Settings,
+    seed: int,
+    focus: Focus | None = None,
 ) -> tuple[list[Point], bytes]:
     """Propose the next batch.
 
     1. The first call lays out a Latin hypercube that tops up what was imported to `initial_evaluations`.
     2. Every further call fits the surrogates to all measured designs, starting from the last fit,
-    3. trains the network on them for `inner_steps` steps,
-    4. and selects `batch_size` designs among the network's candidates.
+    3. and, as the settings say, trains the network on them for `inner_steps` steps and selects `batch_size` designs among its
+       candidates, or solves the surrogates' problem at fresh thresholds and looks for discoveries.
 
     evaluations: everything measured so far, failures included; pending: asked for and not yet told; state: what the
-    previous call returned, None at first. Too few measured designs to learn from are met with a Latin hypercube.
+    previous call returned, None at first; focus: the thresholds that matter, None for the whole box (the network always learns
+    the whole box). Too few measured designs to learn from are met with a Latin hypercube.
     """
     learner = Learner.from_bytes(state)
     problem, measured = evaluations.problem, evaluations.complete
@@ -58,19 +65,15 @@ def step(
         learner = replace(
             learner, hyperparameters=belief.surrogates.hyperparameters, warp=belief.warp, formed=belief.formed
         )
-        propose = _from_solver if settings.candidate_source == "solver" else _from_network
-        chosen, learner = propose(belief, evaluations, pending, learner, settings, seed, size)
+        if settings.candidate_source == "solver":
+            chosen, learner = _from_solver(belief, evaluations, pending, learner, settings, seed, size, focus)
+        else:
+            chosen, learner = _from_network(belief, pending, learner, settings, seed, size)
     return problem.space.points(chosen.numpy()), replace(learner, iteration=learner.iteration + 1).to_bytes()
 
 
 def _from_network(
-    belief: Belief,
-    evaluations: Evaluations,
-    pending: Evaluations,
-    learner: Learner,
-    settings: Settings,
-    seed: int,
-    size: int,
+    belief: Belief, pending: Evaluations, learner: Learner, settings: Settings, seed: int, size: int
 ) -> tuple[Tensor, Learner]:
     """Train the network for one iteration and select among its candidates."""
     learner, candidates = learn(belief, learner, settings, seed)
@@ -89,10 +92,17 @@ def _from_solver(
     settings: Settings,
     seed: int,
     size: int,
+    focus: Focus | None,
 ) -> tuple[Tensor, Learner]:
-    """Answer fresh thresholds, and look for something better elsewhere."""
-    count = settings.batch_thresholds
-    theta = sobol(len(belief.problem.box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
+    """Answer thresholds that matter, and look for something better elsewhere; pending designs count as believed."""
+    box, count = belief.problem.box, settings.batch_thresholds
+    if focus is None:
+        theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
+    else:
+        drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
+        theta = box.to_theta(focus.array[list(dict.fromkeys(drawn.tolist()))])
+    if len(pending):
+        belief = belief.expecting(torch.from_numpy(pending.x))
     taken = _designs(belief.problem, evaluations.failed, pending)
     answers = _turn(settings, size, learner.iteration)
     chosen = choose_batch(belief, theta, answers, size, taken, child(seed, "batch", learner.iteration))

@@ -47,7 +47,9 @@ def test_derivatives_of_formed_surrogates_agree_with_finite_differences() -> Non
         step = torch.zeros_like(x)
         step[:, i] = 1e-6
         up, down = (surrogates.mean_and_std(x + s) for s in (step, -step))
-        assert torch.allclose(slope[..., i], (up[0] - down[0]) / 2e-6, rtol=1e-4, atol=1e-4 * float(surrogates.scale.max()))
+        assert torch.allclose(
+            slope[..., i], (up[0] - down[0]) / 2e-6, rtol=1e-4, atol=1e-4 * float(surrogates.scale.max())
+        )
         assert torch.allclose(
             deviation_slope[..., i], (up[1] - down[1]) / 2e-6, rtol=1e-2, atol=1e-3 * float(surrogates.scale.max())
         )
