@@ -28,14 +28,11 @@ from cbabo.pcm import PCM
 from cbabo.polish import Polished, Solver
 from cbabo.problem import Problem
 from cbabo.recommend import Intent, Proposals, propose
-from cbabo.seeding import child, child_seed
-from cbabo.selection import ThresholdSampler
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
-from cbabo.step import FEWEST, untrained
+from cbabo.step import FEWEST, train_whole
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
-from cbabo.training import train
 
 Method = Literal["pcm", "solver"]
 _NEARLY = 1e-3  # by how much a probability may miss the one asked for
@@ -53,7 +50,8 @@ class Model:
     """What it was trained on, failed ones included."""
     belief: Belief
     """The surrogates of the measured designs."""
-    pcm: PCM
+    network: PCM | None = None
+    """The network as the run trained it; None where it did not."""
 
     def predict(
         self, thresholds: Mapping[str, float], *, probability: float | None = None, method: Method | None = None
@@ -93,9 +91,7 @@ class Model:
         """
         if not isinstance(alternatives, int) or isinstance(alternatives, bool) or alternatives < 0:
             raise InputError(f"recommend: alternatives must be a whole number from 0 on, got {alternatives!r}")
-        found = propose(
-            self.problem, self.settings, self.seed, self.surrogates, self.pcm, base, intents, 1 + alternatives
-        )
+        found = propose(self.problem, self.settings, self.seed, self.belief, self.pcm, base, intents, 1 + alternatives)
         box = self.problem.box
         answers = self.predict_many(np.vstack([box.row(base), box.from_theta(found.theta)]))
         proposals = tuple(self._proposal(found, answers, i) for i in range(len(found.theta)))
@@ -131,6 +127,11 @@ class Model:
     def load(cls, path: str | Path) -> Model:
         """Read a model that `save` wrote."""
         return cls(**read_model(Path(path)))
+
+    @cached_property
+    def pcm(self) -> PCM:
+        """The network: the run's own, or else trained on the surrogates over the whole horizon, when first asked for."""
+        return self.network or train_whole(self.belief, self.settings, self.seed)
 
     @property
     def surrogates(self) -> Surrogates:
@@ -244,7 +245,7 @@ class Answers:
 def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, seed: int) -> Model:
     """Make a model of everything measured so far; nothing is written and the learner is not advanced.
 
-    The network is the learner's. One that was never trained, as with imported runs only, is trained here over the whole horizon.
+    The network is the learner's; one that was never trained is trained when it is first asked for.
     """
     measured = evaluations.complete
     if len(measured) < FEWEST:
@@ -253,19 +254,8 @@ def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, s
         )
     with one_thread():
         belief = believe(measured, learner, settings)
-        trainee = learner.trainee
-        if trainee is None:
-            sampler = ThresholdSampler(len(evaluations.problem.box.names), child_seed(seed, "sobol"))
-            random = child(seed, "thresholds of an untrained model")
-            thetas, _ = sampler.draw(settings.training_steps, settings.thresholds_per_step, random)
-            trainee = train(
-                untrained(evaluations.problem, settings, seed),
-                belief.surrogates,
-                belief.limits,
-                thetas,
-                settings,
-            )
-    return Model(evaluations.problem, settings, seed, evaluations, belief, trainee.pcm)
+    network = None if learner.trainee is None else learner.trainee.pcm
+    return Model(evaluations.problem, settings, seed, evaluations, belief, network)
 
 
 def outside_warnings(problem: Problem, thresholds: FloatArray) -> tuple[str, ...]:

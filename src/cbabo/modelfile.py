@@ -70,7 +70,7 @@ def write_model(
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """Read the parts of a model: problem, settings, seed, evaluations, surrogates, pcm."""
+    """Read the parts of a model: problem, settings, seed, evaluations, belief, network."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -121,7 +121,7 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
         "seed": header["seed"],
         "evaluations": evaluations,
         "belief": Belief(problem, evaluations.complete, surrogates, forms),
-        "pcm": PCM(sizes, weights),
+        "network": PCM(sizes, weights),
     }
 
 

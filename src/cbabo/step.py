@@ -139,6 +139,16 @@ def learn(belief: Belief, learner: Learner, settings: Settings, seed: int) -> tu
     return replace(learner, sobol_position=sampler.position, trainee=trainee), snapped(problem.space, candidates)
 
 
+def train_whole(belief: Belief, settings: Settings, seed: int) -> PCM:
+    """Train a network on these surrogates over the whole horizon."""
+    problem = belief.problem
+    sampler = ThresholdSampler(len(problem.box.names), child_seed(seed, "sobol"))
+    random = child(seed, "thresholds of an untrained model")
+    thetas, _ = sampler.draw(settings.training_steps, settings.thresholds_per_step, random)
+    with one_thread():
+        return train(untrained(problem, settings, seed), belief.surrogates, belief.limits, thetas, settings).pcm
+
+
 def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:
     """Return the network before its first training."""
     hidden = [settings.hidden_width] * settings.hidden_layers
