@@ -34,8 +34,8 @@ def test_it_looks_for_a_feasible_design_first() -> None:
     data = initial_data(shipped, 0)
     box = shipped.problem.box
     task = Task(shipped, box.from_theta(np.full((1, 4), 0.3))[0], 0)
-    keep = task.feasible(data.y) == 0.0
-    assert search(task, Data(data.x[keep], data.y[keep]), 100, cma_es).feasible
+    keep = ~task.feasible(data.y)
+    assert search(task, Data.of(data.x[keep], data.y[keep]), 100, cma_es).feasible
 
 
 def test_it_goes_on_when_its_own_criteria_stop_it() -> None:

@@ -41,7 +41,7 @@ _TINY = 1e-300
 def maximise(
     surrogates: Surrogates, criterion: Criterion, task: Task, data: Data, linear: bool = False
 ) -> FloatArray | None:
-    """Return an unmeasured legal design (d, unit cube) with the largest criterion; None where it is flat or there is no design.
+    """Return a new legal design (d, unit cube) with the largest criterion; None where it is flat or there is no design.
 
     linear: the criterion is not a logarithm but a positive number of any magnitude: each ascent is relative to its start.
     """
@@ -65,7 +65,7 @@ def maximise(
 
 def designs(task: Task, data: Data) -> Tensor:
     """Return designs (p x d) all over the cube and around the best one so far."""
-    d, number = task.dimension, len(data.x)
+    d, number = task.dimension, data.made
     random = child(task.seed, "pool", number)
     incumbent = data.x[task.best(data.y)]
     disturbed = [incumbent + s * random.standard_normal((_LOCAL, d)) for s in _SCALES]

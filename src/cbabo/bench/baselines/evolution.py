@@ -50,8 +50,8 @@ def cma_es(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
             generation = strategy.ask()
             values = []
             for member in generation:
-                data = yield np.asarray(member, dtype=np.float64)
-                latest = data.y[-1:]
+                known, data = len(data.x), (yield np.asarray(member, dtype=np.float64))
+                latest = data.y[-1:] if len(data.x) > known else data.y.max(axis=0, keepdims=True)  # failed: the worst
                 values.append(fitness(member))
             strategy.tell(generation, values)
             fitness.update(strategy)

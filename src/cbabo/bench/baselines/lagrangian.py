@@ -54,7 +54,7 @@ class Lagrangian:
         """Return the one with which a search begins that has measured y (n x (1 + m))."""
         scale = _scales(y)
         f, g = y[:, 0] / scale[0], (y[:, 1:] - task.limits) / scale[1:]
-        feasible = task.feasible(y) > 0.0
+        feasible = task.feasible(y)
         rho = 1.0
         if feasible.any() and not feasible.all():
             violation = np.square(np.clip(g[~feasible], 0.0, None)).sum(axis=1).min()

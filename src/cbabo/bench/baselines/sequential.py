@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.designs import latin_hypercube, snapped
@@ -46,7 +47,20 @@ class Data:
     x: FloatArray
     """n x d, unit cube."""
     y: FloatArray
-    """n x (1 + m), natural units."""
+    """n x (1 + m), natural units, finite."""
+    failed: FloatArray
+    """designs (unit cube) whose outputs were not finite numbers: spent, but not measured."""
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray) -> Data:
+        """Sort evaluations x (n x d) with outputs y (n x (1 + m)) into measured and failed ones."""
+        finite = np.isfinite(y).all(axis=1)
+        return cls(x[finite], y[finite], x[~finite])
+
+    @property
+    def made(self) -> int:
+        """How many evaluations were made, failed ones included."""
+        return len(self.x) + len(self.failed)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, Tensor]:
@@ -55,11 +69,12 @@ class Data:
 
     def with_rows(self, x: FloatArray, y: FloatArray) -> Data:
         """Return the data with further rows."""
-        return Data(np.vstack([self.x, x]), np.vstack([self.y, y]))
+        new = Data.of(x, y)
+        return Data(np.vstack([self.x, new.x]), np.vstack([self.y, new.y]), np.vstack([self.failed, new.failed]))
 
     def since(self, row: int) -> Data:
-        """Return the rows from this one on."""
-        return Data(self.x[row:], self.y[row:])
+        """Return the measured rows from this one on."""
+        return Data(self.x[row:], self.y[row:], self.failed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +98,13 @@ class Task:
         """Return c - limits (n x m) of outputs y."""
         return self.shipped.problem.box.violations(y, self._rows(y))
 
-    def feasible(self, y: FloatArray) -> FloatArray:
-        """Tell (n, 0 or 1) which rows of y obey the limits."""
-        return self.shipped.problem.box.feasible(y, self._rows(y)).astype(np.float64)
+    def feasible(self, y: FloatArray) -> NDArray[np.bool_]:
+        """Tell (n) which rows of y obey the limits."""
+        return self.shipped.problem.box.feasible(y, self._rows(y))
 
     def best(self, y: FloatArray) -> int:
         """Return the best row of y: feasible first, then by objective, else by total violation."""
-        feasible = self.feasible(y) > 0.0
+        feasible = self.feasible(y)
         if feasible.any():
             return int(np.where(feasible, y[:, 0], np.inf).argmin())
         return int(np.clip(self.violations(y), 0.0, None).sum(axis=1).argmin())
@@ -109,12 +124,13 @@ class Task:
         return self.legal(torch.from_numpy(x)).numpy(), _measured(self.shipped, natural)
 
     def unseen(self, x: Tensor, data: Data) -> Tensor:
-        """Return those of designs (b x d) that have not been measured."""
-        return x[torch.cdist(x, data.tensors[0], p=torch.inf).amin(1) > _SAME]
+        """Return those of designs (b x d) that have not been evaluated."""
+        known = torch.from_numpy(np.vstack([data.x, data.failed]))
+        return x[torch.cdist(x, known, p=torch.inf).amin(1) > _SAME]
 
     def anywhere(self, data: Data) -> FloatArray:
-        """Return some unmeasured legal design (d); any legal one where all have been measured."""
-        designs = self.legal(sobol(self.dimension, child_seed(self.seed, "anywhere", len(data.x)), 64))
+        """Return some new legal design (d); any legal one where all have been evaluated."""
+        designs = self.legal(sobol(self.dimension, child_seed(self.seed, "anywhere", data.made), 64))
         unseen = self.unseen(designs, data)
         return (unseen if len(unseen) else designs)[0].numpy()
 
@@ -123,7 +139,7 @@ class Task:
 
 
 Strategy = Callable[[Task, Data], Generator[FloatArray, Data, None]]
-"""Yields the next design (d, unit cube) again and again, and is sent all the data with it measured."""
+"""Yields the next design (d, unit cube) again and again, and is sent all the data with it measured (or among the failed)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +169,14 @@ def measure(
         search(Task(shipped, thresholds[row], child_seed(seed, "baseline", row), warm), data, count + EXTRA, strategy)
         for row, count in zip(rows, budget_split(TOTAL, len(rows)), strict=True)
     ]
-    made = sum(len(o.data.x) - INITIAL for o in outcomes)
-    spent = sum(o.seconds * (len(o.data.x) - INITIAL) for o in outcomes)
+    counts = [o.data.made - data.made for o in outcomes]
+    spent = sum(o.seconds * count for o, count in zip(outcomes, counts, strict=True))
     return {
         "row": [float(row) for row in rows],
         "best objective": [float(o.data.y[o.best, 0]) for o in outcomes],
         "best feasible": [float(o.feasible) for o in outcomes],
         "best violation": [o.violation for o in outcomes],
-        "suggest seconds": spent / max(1, made),
+        "suggest seconds": spent / max(1, sum(counts)),
     }
 
 
@@ -175,7 +191,7 @@ def initial_data(shipped: ShippedProblem, seed: int) -> Data:
     """Measure the Latin hypercube with which a study of this seed begins."""
     space = shipped.problem.space
     natural = space.array(latin_hypercube(space, INITIAL, seed, 0))
-    return Data(space.unit(natural), _measured(shipped, natural))
+    return Data.of(space.unit(natural), _measured(shipped, natural))
 
 
 def search(task: Task, data: Data, count: int, strategy: Strategy) -> Outcome:

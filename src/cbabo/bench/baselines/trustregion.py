@@ -11,7 +11,8 @@ As in the original or BoTorch's version: L starts at 0.8, doubles after 3 succes
 max(4, d) failures in a row; below 0.5^7 the search starts again from fresh designs and forgets the earlier ones. A success
 improves a feasible centre by 0.1 % of |f|, or an infeasible one in total violation. Candidates are Sobol points of the region,
 each coordinate of which replaces the centre's with probability min(1, 20 / d). Ours: kernels are RBF instead of Matern, and one
-design is evaluated at a time.
+design is evaluated at a time. BoTorch's version has no transforms; without the copula ours was better on g07 and ackley10 (170
+evaluations, losses 0.2 against 7 % and 14 against 29 %) and worse on c13 (59 against 45 %).
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def scbo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
             outputs = transformed(task, own.y)
             surrogates = fitted(own.tensors[0], torch.from_numpy(outputs), warm)
             warm = surrogates.hyperparameters
-            random = child(task.seed, "thompson", len(data.x))
+            random = child(task.seed, "thompson", data.made)
             centre = centre_of(task, own.y)
             designs = candidates(torch.from_numpy(own.x[centre]), surrogates, region.length, random)
             unseen = task.unseen(task.legal(designs), data)
@@ -83,10 +84,11 @@ def scbo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
                 design = unseen[choose(paths.sample(surrogates, unseen, random))].numpy()
             else:
                 design = task.anywhere(data)
-            data = yield design
-            region = region.after(succeeded(task, own.y[centre], data.y[-1]), task.dimension)
+            known, data = len(data.x), (yield design)
+            success = len(data.x) > known and succeeded(task, own.y[centre], data.y[-1])
+            region = region.after(success, task.dimension)
         first = len(data.x)
-        for design in _fresh(task, first):
+        for design in _fresh(task, data.made):
             data = yield design
 
 
