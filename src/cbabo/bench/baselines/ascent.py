@@ -7,7 +7,7 @@ Symbols and shapes
 
 A criterion is a function of means and deviations at a point, so its gradient by x is one product with the predictions'
 derivatives. The pool is global (Sobol) and local (the incumbent, disturbed at several scales; its copies with a few coordinates
-drawn anew). The best designs ascend together as one problem, then the best two each alone, by L-BFGS-B.
+drawn anew). The best designs ascend together as one problem, then the best of them alone, by L-BFGS-B.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def maximise(
     scale = values[order[:_STARTS]].clamp_min(_TINY) if linear else torch.ones(len(starts), dtype=values.dtype)
     together = _ascend(surrogates, criterion, starts, scale, _TOGETHER)
     reached = _values(surrogates, criterion, together)
-    best = torch.argsort(reached, descending=True, stable=True)[:2]
+    best = int(reached.argmax())
     scale = reached.clamp_min(_TINY) if linear else scale
-    alone = [_ascend(surrogates, criterion, together[i : i + 1], scale[i : i + 1], _ALONE) for i in best.tolist()]
-    ends = task.unseen(torch.cat([task.legal(torch.cat([*alone, together])), starts]), data)
+    alone = _ascend(surrogates, criterion, together[best : best + 1], scale[best : best + 1], _ALONE)
+    ends = task.unseen(torch.cat([task.legal(torch.cat([alone, together])), starts]), data)
     return ends[_values(surrogates, criterion, ends).argmax()].numpy()
 
 
