@@ -49,7 +49,11 @@ def choose_batch(
         if new and len(chosen) < answers:
             chosen.append(new[0])
     pool = _pool(belief, np.array([s.x for s in solutions]), random)
-    pool = pool[np.argsort(-_worth(belief, solver, theta, solutions, pool), kind="stable")]
+    worth = _worth(belief, solver, theta, solutions, pool)
+    if belief.hazard is not None:
+        p = belief.hazard.probability(torch.from_numpy(pool)).numpy()
+        worth = np.where(p > belief.hazard.limit, -np.inf, worth + np.log1p(-p))  # those too risky come last
+    pool = pool[np.argsort(-worth, kind="stable")]
     for others, least in ((known, _APART), (known, _NEW), ([], _NEW), ([], -1.0)):  # a small lattice may be used up
         for x in pool:
             if len(chosen) == size:

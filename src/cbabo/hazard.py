@@ -7,8 +7,8 @@ Symbols and shapes
 
 A region that crashes the simulator is a bump of p. Failures that happen anywhere are noise: they leave p flat, and then nothing
 is avoided. Which of the two it is, the labels decide: p is used only if it foretells each of them, from all others, clearly
-better than the share of failures does. A design is too risky where p lies a good part of the way from the risk of measured
-designs to 1.
+better than the share of failures does. A design is too risky if p is larger there than at nearly all measured designs, each
+foretold from all others: strict where the region's edge is sharp, lenient where it is not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from torch import Tensor
 
 from cbabo.evaluations import Evaluations
 from cbabo.space import FloatArray
-from cbabo.surrogate import Pointwise, Priors, Surrogates, fit
+from cbabo.surrogate import Pointwise, Surrogates, fit
 
-_CLEARLY = (
-    3.0  # gain in log likelihood of the labels, each foretold from the others, without which failures are accidents
-)
-_RISKY = 0.25  # how far of the way from the risk of measured designs to 1
-_SURE = 0.02  # probabilities that are never exceeded
+_CLEARLY = 4.0  # gain in the labels' log likelihood, besides 1 for each variable, without which failures are accidents
+_NEARLY_ALL = 0.95  # of the measured designs
+_LIMITS = (0.1, 0.5)  # of the tolerable risk; the upper one is how far it goes from the usual risk to 1
+_SURE = 0.02  # no failure is foretold with less, and none with more than 1 less this
 _FEWEST = 2  # failures, and measured designs, without which nothing can be told apart
 
 
@@ -70,20 +69,18 @@ def learn_hazard(evaluations: Evaluations) -> Hazard | None:
         return None
     x = torch.from_numpy(np.vstack([measured.x, failed.x]))
     y = torch.cat([torch.zeros(len(measured)), torch.ones(len(failed))]).double().unsqueeze(1)
-    surrogates = fit(x, y, priors=_priors(x.shape[1]))
+    surrogates = fit(x, y)
     foretold = surrogates.leave_one_out()[0][:, 0]
     share = (y.sum() - y[:, 0]) / (len(y) - 1)
-    if _score(foretold, y[:, 0]) - _score(share, y[:, 0]) < _CLEARLY:
+    if _score(foretold, y[:, 0]) - _score(share, y[:, 0]) < _CLEARLY + x.shape[1]:
         return None
-    usual = float(foretold[: len(measured)].clamp(0.0, 1.0).mean())
-    return Hazard(surrogates, usual + _RISKY * (1.0 - usual))
+    safe = foretold[: len(measured)].clamp(0.0, 1.0)
+    usual = float(safe.mean())
+    most = usual + _LIMITS[1] * (1.0 - usual)
+    return Hazard(surrogates, min(max(float(safe.quantile(_NEARLY_ALL)), _LIMITS[0]), most))
 
 
 def _score(p: Tensor, y: Tensor) -> float:
     """Return the log likelihood of labels y given probabilities p (n each)."""
     p = p.clamp(_SURE, 1.0 - _SURE)
     return float((y * p.log() + (1.0 - y) * (1.0 - p).log()).sum())
-
-
-def _priors(d: int) -> Priors:
-    return Priors.botorch(d)

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from cbabo.space import FloatArray, Real, Space
 
 _MOST = 3000  # combinations that are judged at once
+_MANY = 1000  # at least so many, where nothing is continuous
 _REACH = 2  # steps from the relaxed solution
 _SOLVED = 20  # of them, how many are solved
-_SOLVED_AGAIN = 8  # how many after each move
+_IN_VAIN = 4  # solved one after the other without a gain, after which the rest is left out
 _MOVES = 20
 _WITHIN = 1e-9  # of the unit interval: rounding
 
@@ -74,7 +75,7 @@ class Lattice:
         Where nothing is continuous and the whole lattice is no larger than `most`, it is returned.
         """
         if self.complete:
-            wide = int(max(len(p) for p in self.places)) if self.size <= most else int(0.5 * most ** (1 / len(self.at)))
+            wide = max(len(p) for p in self.places) if self.size <= most else round(0.5 * _MANY ** (1 / len(self.at)))
             reach = max(reach, wide)
         cost, kept = np.zeros(1), np.zeros((1, 0))
         for i, places in zip(self.at, self.places, strict=True):
@@ -111,18 +112,22 @@ def search(
     the best continuous variables at the discrete ones of a design. lower, upper: bounds (d) that the discrete ones keep, too.
     """
     found: dict[bytes, Found] = {}
-    centre, reach, count = start, _REACH, _SOLVED
+    best, centre, reach = None, start, _REACH
     for _ in range(_MOVES):
         designs = _inside(lattice, lattice.around(centre.x, reach), lower, upper)
+        in_vain, solved = 0, 0
         for x in designs[np.argsort(judge(centre, designs), kind="stable")]:
             key = x[lattice.at].tobytes()
-            if count and key not in found:
-                found[key] = solve(x)
-                count -= 1
-        best = min(found.values(), key=rank)
-        if best is centre:
+            if key in found:
+                continue
+            if in_vain == _IN_VAIN or solved == _SOLVED:
+                break
+            found[key] = one = solve(x)
+            better = best is None or rank(one) < rank(best)
+            best, in_vain, solved = (one if better else best), (0 if better else in_vain + 1), solved + 1
+        if best is None or best is centre:
             break
-        centre, reach, count = best, 1, _SOLVED_AGAIN
+        centre, reach = best, 1
     return sorted(found.values(), key=rank)
 
 
