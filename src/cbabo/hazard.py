@@ -25,8 +25,8 @@ from cbabo.space import FloatArray
 from cbabo.surrogate import Pointwise, Surrogates, fit
 
 _CLEARLY = 4.0  # gain in the labels' log likelihood, besides 1 for each variable, without which failures are accidents
-_NEARLY_ALL = 0.95  # of the measured designs
-_LIMITS = (0.1, 0.5)  # of the tolerable risk; the upper one is how far it goes from the usual risk to 1
+_SPREADS = 4.0  # median deviations that a tolerable risk may lie above the median of measured designs
+_LIMITS = (0.05, 0.5)
 _SURE = 0.02  # no failure is foretold with less, and none with more than 1 less this
 _FEWEST = 2  # failures, and measured designs, without which nothing can be told apart
 
@@ -75,9 +75,9 @@ def learn_hazard(evaluations: Evaluations) -> Hazard | None:
     if _score(foretold, y[:, 0]) - _score(share, y[:, 0]) < _CLEARLY + x.shape[1]:
         return None
     safe = foretold[: len(measured)].clamp(0.0, 1.0)
-    usual = float(safe.mean())
-    most = usual + _LIMITS[1] * (1.0 - usual)
-    return Hazard(surrogates, min(max(float(safe.quantile(_NEARLY_ALL)), _LIMITS[0]), most))
+    usual = safe.median()
+    spread = (safe - usual).abs().median()
+    return Hazard(surrogates, float((usual + _SPREADS * spread).clamp(*_LIMITS)))
 
 
 def _score(p: Tensor, y: Tensor) -> float:
