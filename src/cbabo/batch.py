@@ -18,6 +18,9 @@ from torch import Tensor
 
 from cbabo.acquisition import log_improvement
 from cbabo.belief import Belief
+from cbabo.designs import snapped
+from cbabo.lattice import Lattice
+from cbabo.mixed import solver_for
 from cbabo.polish import Solution, Solver
 from cbabo.space import FloatArray
 
@@ -36,20 +39,23 @@ def choose_batch(
 
     taken: p x d, designs that were tried without an outcome, or are being evaluated.
     """
-    solver = Solver(belief)
-    solutions = [solver.best(bound, starts=2) for bound in solver.bound(theta)]
+    solver = solver_for(belief)
+    found = [solver.alternatives(bound, starts=2) for bound in solver.bound(theta)]
+    solutions = [alternatives[0] for alternatives in found]
     known = np.vstack([belief.surrogates.x.numpy(), taken.numpy()])
     chosen: list[FloatArray] = []
-    for solution in solutions:
-        if len(chosen) < answers and _apart(solution.x, known, _SAME) and _apart(solution.x, chosen, _NEW):
-            chosen.append(solution.x)
+    for alternatives in found:
+        new = [s.x for s in alternatives if _apart(s.x, known, _SAME) and _apart(s.x, chosen, _NEW)]
+        if new and len(chosen) < answers:
+            chosen.append(new[0])
     pool = _pool(belief, np.array([s.x for s in solutions]), random)
-    order = np.argsort(-_worth(belief, solver, theta, solutions, pool), kind="stable")
-    for x in pool[order]:
-        if len(chosen) == size:
-            break
-        if _apart(x, known, _SAME) and _apart(x, chosen, _APART, euclidean=True):
-            chosen.append(x)
+    pool = pool[np.argsort(-_worth(belief, solver, theta, solutions, pool), kind="stable")]
+    for others, least in ((known, _APART), (known, _NEW), ([], _NEW), ([], -1.0)):  # a small lattice may be used up
+        for x in pool:
+            if len(chosen) == size:
+                break
+            if _apart(x, others, _SAME) and _apart(x, chosen, least, euclidean=True):
+                chosen.append(x)
     return torch.from_numpy(np.array(chosen))
 
 
@@ -84,7 +90,13 @@ def _pool(belief: Belief, answers: FloatArray, random: np.random.Generator) -> F
     steps = random.normal(size=(_POOL, d)) * random.choice(_STEPS, size=(_POOL, 1))
     moved = random.random((_POOL, d)) < max(0.3, 2.0 / d)
     near = around[random.integers(len(around), size=_POOL)] + steps * moved
-    return np.vstack([random.random((_POOL, d)), np.clip(near, 0.0, 1.0)])
+    anywhere = np.vstack([random.random((_POOL, d)), np.clip(near, 0.0, 1.0)])
+    lattice = Lattice.of(belief.problem.space)
+    if lattice is None:
+        return anywhere
+    if lattice.complete and lattice.size <= _POOL:
+        return lattice.around(anywhere[0], 1)
+    return np.unique(snapped(belief.problem.space, torch.from_numpy(anywhere)).numpy(), axis=0)
 
 
 def _apart(x: FloatArray, others: FloatArray | list[FloatArray], least: float, euclidean: bool = False) -> bool:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from cbabo.evaluations import Evaluations
+from cbabo.hazard import Hazard, learn_hazard
 from cbabo.learner import Learner
 from cbabo.limits import Limits
 from cbabo.problem import Problem
@@ -44,6 +45,8 @@ class Belief:
     """How outputs are warped; None: they are not, and their order of sign is the problem's."""
     formed: int = 0
     """How many evaluations there were when the forms were chosen."""
+    hazard: Hazard | None = None
+    """Where the simulator fails; None: nowhere in particular."""
 
     @cached_property
     def limits(self) -> Limits:
@@ -75,8 +78,9 @@ class Belief:
         return (mean, std) if self.warp is None else self.warp.natural(mean, std)
 
 
-def believe(measured: Evaluations, learner: Learner, settings: Settings) -> Belief:
-    """Fit surrogates to the measured designs, starting from the learner's last fit."""
+def believe(evaluations: Evaluations, learner: Learner, settings: Settings) -> Belief:
+    """Fit surrogates to the measured designs, starting from the learner's last fit; failures are learned from as settings say."""
+    measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     problem = measured.problem
     if settings.surrogates == "plain":
@@ -87,7 +91,8 @@ def believe(measured: Evaluations, learner: Learner, settings: Settings) -> Beli
     if len(x) >= max(settings.initial_evaluations, _GROWTH * formed):
         forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates)
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
-    return Belief(problem, measured, calibrated(surrogates, settings.initial_evaluations), forms, formed)
+    surrogates = calibrated(surrogates, settings.initial_evaluations)
+    return Belief(problem, measured, surrogates, forms, formed, learn_hazard(evaluations))
 
 
 def calibrated(surrogates: Surrogates, initial: int) -> Surrogates:

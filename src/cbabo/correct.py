@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.mixed import solver_for
 from cbabo.model import Model
 from cbabo.polish import Solution, Solver
 from cbabo.space import FloatArray, Point
@@ -50,14 +51,13 @@ def correct(model: Model, row: FloatArray, centre: Point, made: Sequence[Evaluat
         best = solver.floor(theta[0])
         around = space.unit(space.array([centre]))[0] if best is None else solver.belief.surrogates.x[best].numpy()
         lower, upper = np.clip(around - _BOX, 0.0, 1.0), np.clip(around + _BOX, 0.0, 1.0)
-        solution = solver.solve(bound, around, lower, upper)
-        if not solution.feasible:
-            solution = solver.nearest(bound, solution.x, np.ones_like(bound))
-        x = space.snap(solution.x[None])[0]
-        if float(np.abs(tried.x - x).max(axis=1).min()) <= _SAME:
+        found = solver.within(bound, around, lower, upper)
+        new = [s for s in found if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > _SAME]
+        if not new:
             return None
+        solution = new[0]
         gain = np.inf if best is None else _gain(model, solver, best, solution)
-    return Corrected(space.points(x[None])[0], gain)
+    return Corrected(space.points(solution.x[None])[0], gain)
 
 
 def _told(model: Model, made: Evaluations) -> tuple[Solver, FloatArray, FloatArray]:
@@ -75,7 +75,7 @@ def _told(model: Model, made: Evaluations) -> tuple[Solver, FloatArray, FloatArr
     )
     scale = belief.surrogates.scale
     before, after = (((seen - s.mean(x)) / scale)[-1].numpy() for s in (belief.surrogates, told.surrogates))
-    return Solver(told), before, after
+    return solver_for(told), before, after
 
 
 def _gain(model: Model, solver: Solver, best: int, solution: Solution) -> float:

@@ -23,6 +23,7 @@ from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
+from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
 from cbabo.polish import Polished, Solver
@@ -141,7 +142,7 @@ class Model:
     @cached_property
     def solver(self) -> Solver:
         """What answers thresholds by the surrogates."""
-        return Solver(self.belief)
+        return solver_for(self.belief)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +254,7 @@ def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, s
             f"a model needs at least {FEWEST} measured designs, got {len(measured)}; run more evaluations first"
         )
     with one_thread():
-        belief = believe(measured, learner, settings)
+        belief = believe(evaluations, learner, settings)
     network = None if learner.trainee is None else learner.trainee.pcm
     return Model(evaluations.problem, settings, seed, evaluations, belief, network)
 

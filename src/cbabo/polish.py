@@ -26,16 +26,22 @@ from scipy.special import ndtr, ndtri
 from cbabo.belief import Belief
 from cbabo.space import FloatArray
 
+STARTS = 3
+"""Measured designs from which a solver starts."""
+MARGINS = 3
+"""How often margins are found anew."""
+ROUNDING = 1e-7
+"""Kept between a solution and its bounds."""
+RISK = 0.05
+"""Unit of the probability of a failure where violations are weighed against each other."""
+
 _ITERATIONS = 50
 _ACCURACY = 1e-9  # of the objective, standardised
 _FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
-_STARTS = 3  # measured designs from which a solver starts
 _APART = 0.15  # their least distance in the unit cube
 _AMONG = 60  # how many of the best measured designs are looked at for them
 _VIOLATION = 10.0  # what a unit of violation weighs against a unit of the objective in their ranking
-_MARGINS = 3  # times that margins are found anew
 _WIDEST = 5.0  # margin in deviations beyond which nothing is gained
-_ROUNDING = 1e-7  # kept between a solution and its bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +60,11 @@ class Solution:
     def feasible(self) -> bool:
         """Whether it obeys the bounds."""
         return self.excess <= _FEASIBLE
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Its place among others: by objective where it obeys the bounds, after these by violation."""
+        return max(self.excess, _FEASIBLE), self.objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +86,7 @@ class Solver:
         limits, s = belief.limits, belief.surrogates
         self.belief = belief
         self.pointwise = belief.pointwise
+        self.hazard = belief.hazard
         self.z = belief.z.numpy()
         self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
         self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
@@ -86,11 +98,14 @@ class Solver:
         t = self.belief.limits.bound(torch.from_numpy(theta)).numpy()
         return np.asarray((t - self.sign * self._centre) / self._scale)
 
-    def best(self, bound: FloatArray, starts: int = _STARTS) -> Solution:
+    def best(self, bound: FloatArray, starts: int = STARTS) -> Solution:
         """Return the best solution from several measured designs, or the least violating one."""
-        found = [self.solve(bound, x) for x in self.starts(bound, starts)]
-        best = min(found, key=lambda s: (max(s.excess, _FEASIBLE), s.objective))
+        best = min((self.solve(bound, x) for x in self.starts(bound, starts)), key=lambda s: s.rank)
         return best if best.feasible else self.nearest(bound, best.x, np.ones_like(bound))
+
+    def alternatives(self, bound: FloatArray, starts: int = STARTS) -> list[Solution]:
+        """Return the best solution, and others of which one may be taken instead."""
+        return [self.best(bound, starts)]
 
     def answer(self, theta: FloatArray, probability: float) -> Polished:
         """Return the answer at theta (k): as good as its probability is at least the one asked for, if any design's is.
@@ -98,7 +113,7 @@ class Solver:
         The best measured design that obeys the limits is returned unless the solver's is worth more.
         """
         bound = self.bound(theta[None])[0]
-        found = self.safe(bound, self.best(bound), probability)
+        found = self.predict(bound, probability)
         floor = self.floor(theta)
         if floor is not None:
             value = self.goal * self.z[floor, 0]
@@ -106,16 +121,18 @@ class Solver:
                 return Polished(self.belief.surrogates.x[floor].numpy(), float(value), 1.0, floor)
         return found
 
+    def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
+        """Return solutions close to a start, within bounds of the variables (d), the best first."""
+        found = self.solve(bound, start, lower, upper)
+        return [found if found.feasible else self.nearest(bound, found.x, np.ones_like(bound))]
+
+    def predict(self, bound: FloatArray, probability: float) -> Polished:
+        """Return the answer by the surrogates alone."""
+        return self.safe(bound, self.best(bound), probability)
+
     def safe(self, bound: FloatArray, solution: Solution, probability: float) -> Polished:
         """Move a solution inside its bounds until its probability is the one asked for."""
-        if solution.feasible:
-            for _ in range(_MARGINS):
-                std = self.pointwise.std(solution.x)[self.output]
-                margin = std * self._deviations(std, solution.multipliers, probability)
-                inside = self.solve(bound - margin - _ROUNDING, solution.x)
-                if not inside.feasible:
-                    break
-                solution = inside
+        solution = self.inside(bound, solution, probability)
         chance = self.probability(bound, solution.x)
         if chance < probability:
             std = self.pointwise.std(solution.x)[self.output]
@@ -124,6 +141,26 @@ class Solver:
             if better > chance:
                 solution, chance = safest, better
         return Polished(solution.x, solution.objective, chance)
+
+    def inside(
+        self,
+        bound: FloatArray,
+        solution: Solution,
+        probability: float,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> Solution:
+        """Solve again with the margins that this probability asks for, from a solution that obeys its bounds."""
+        if not solution.feasible:
+            return solution
+        for _ in range(MARGINS):
+            std = self.pointwise.std(solution.x)[self.output]
+            margin = std * self.deviations(std, solution.multipliers, probability)
+            inside = self.solve(bound - margin - ROUNDING, solution.x, lower, upper)
+            if not inside.feasible:
+                break
+            solution = inside
+        return solution
 
     def solve(
         self, bound: FloatArray, start: FloatArray, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
@@ -135,48 +172,72 @@ class Solver:
         found = _minimise(
             lambda x: self.goal * float(seen(x)[0][0]),
             lambda x: self.goal * seen(x)[1][0],
-            lambda x: bound - self.sign * seen(x)[0][self.output],
-            lambda x: -self.sign[:, None] * seen(x)[1][self.output],
+            lambda x: -seen.excess(x, bound),
+            lambda x: -seen.slope(x),
             start,
             low,
             high,
         )
-        return self._solution(found.x[:d], bound, found.multipliers)
+        return self.at(bound, found.x[:d], found.multipliers[: len(bound)])
 
-    def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray) -> Solution:
+    def nearest(
+        self,
+        bound: FloatArray,
+        start: FloatArray,
+        scale: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
         seen = _Seen(self)
         d = len(start)
-        z, _ = seen(start)
-        worst = float(np.max((self.sign * z[self.output] - bound) / scale))
+        start = np.clip(start, lower, upper)
+        unit = scale if self.hazard is None else np.append(scale, RISK)
+        worst = float(np.max(seen.excess(start, bound) / unit))
         away = np.eye(d + 1)[-1]
         found = _minimise(
             lambda v: float(v[-1]),
             lambda v: away,
-            lambda v: v[-1] - (self.sign * seen(v[:d])[0][self.output] - bound) / scale,
-            lambda v: np.column_stack(
-                [-(self.sign / scale)[:, None] * seen(v[:d])[1][self.output], np.ones(len(bound))]
-            ),
+            lambda v: v[-1] - seen.excess(v[:d], bound) / unit,
+            lambda v: np.column_stack([-seen.slope(v[:d]) / unit[:, None], np.ones(len(unit))]),
             np.append(start, worst),
-            np.append(np.zeros(d), -_WIDEST),
-            np.append(np.ones(d), max(worst, 0.0) + _WIDEST),
+            np.append(np.broadcast_to(lower, d), -_WIDEST),
+            np.append(np.broadcast_to(upper, d), max(worst, 0.0) + _WIDEST),
         )
-        return self._solution(found.x[:d], bound, np.zeros(len(bound)))
+        return self.at(bound, found.x[:d])
 
     def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
         """Return the thresholds nearest to theta (k) that are believed to be met with this probability; None if none are."""
-        d, k = self.belief.surrogates.x.shape[1], len(theta)
-        x = self.best(self.bound(theta[None])[0]).x
-        for _ in range(_MARGINS):
+        found = self.meet(theta, probability, self.best(self.bound(theta[None])[0]).x)
+        return None if found is None else found[1]
+
+    def meet(
+        self,
+        theta: FloatArray,
+        probability: float,
+        start: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return a design, and the thresholds nearest to theta (k) that it is believed to meet; None if there are none."""
+        x, relaxed = start, theta
+        for _ in range(MARGINS):
             std = self.pointwise.std(x)[self.output]
-            margin = ndtri(probability ** (1.0 / len(std))) * std + _ROUNDING
-            found = self._relaxed(theta, x, margin)
+            margin = ndtri(probability ** (1.0 / len(std))) * std + ROUNDING
+            found = self.relaxed(theta, x, margin, lower, upper)
             if found is None:
                 return None
-            x, relaxed = found[:d], theta + found[d:]
-        return np.asarray(np.minimum(relaxed, 1.0)) if k else None
+            x, relaxed = found[: len(x)], theta + found[len(x) :]
+        return x, np.asarray(np.minimum(relaxed, 1.0))
 
-    def _relaxed(self, theta: FloatArray, start: FloatArray, margin: FloatArray) -> FloatArray | None:
+    def relaxed(
+        self,
+        theta: FloatArray,
+        start: FloatArray,
+        margin: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> FloatArray | None:
         """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
         seen = _Seen(self)
         d, k = len(start), len(theta)
@@ -185,15 +246,15 @@ class Solver:
         rows = np.nonzero(span)[0]
 
         def room(v: FloatArray) -> FloatArray:
-            bound = self.bound((theta + v[d:])[None])[0]
-            return np.asarray(bound - margin - self.sign * seen(v[:d])[0][self.output])
+            return -seen.excess(v[:d], self.bound((theta + v[d:])[None])[0] - margin)
 
         def slope(v: FloatArray) -> FloatArray:
             at = (theta + v[d:])[None]
             rise = (self.bound(at + step) - self.bound(at - step))[0] / (2.0 * step)
-            by_theta = np.zeros((len(margin), k))
+            by_x = -seen.slope(v[:d])
+            by_theta = np.zeros((len(by_x), k))
             by_theta[rows, threshold[rows]] = rise[rows]
-            return np.column_stack([-self.sign[:, None] * seen(v[:d])[1][self.output], by_theta])
+            return np.column_stack([by_x, by_theta])
 
         weight = np.append(np.zeros(d), np.ones(k))
         found = _minimise(
@@ -202,8 +263,8 @@ class Solver:
             room,
             slope,
             np.append(start, np.clip(1.0 - theta, 0.0, None)),
-            np.zeros(d + k),
-            np.append(np.ones(d), np.clip(1.0 - theta, 0.0, None)),
+            np.append(np.broadcast_to(lower, d), np.zeros(k)),
+            np.append(np.broadcast_to(upper, d), np.clip(1.0 - theta, 0.0, None)),
         )
         return found.x if float(room(found.x).min()) >= -_FEASIBLE else None
 
@@ -229,7 +290,7 @@ class Solver:
                 kept.append(x[i])
         return kept
 
-    def _deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+    def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r)."""
         cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), 1e-12) * std)
 
@@ -253,9 +314,11 @@ class Solver:
             return None
         return int(np.argmin(np.where(feasible, self.goal * self.z[: len(measured), 0], np.inf)))
 
-    def _solution(self, x: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Solution:
-        z, _ = self.pointwise.mean_and_jacobian(x)
-        return Solution(x, float(self.goal * z[0]), float(np.max(self.sign * z[self.output] - bound)), multipliers)
+    def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
+        """Return a design as a solution."""
+        seen = _Seen(self)
+        multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
+        return Solution(x, float(self.goal * seen(x)[0][0]), float(np.max(seen.excess(x, bound))), multipliers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,14 +351,29 @@ def _minimise(
 
 
 class _Seen:
-    """Means and derivatives at the last design, which SLSQP asks for one by one."""
+    """What is believed at the last design, which SLSQP asks for bit by bit."""
 
     def __init__(self, solver: Solver) -> None:
-        self._pointwise = solver.pointwise
+        self._solver = solver
         self._x: FloatArray | None = None
+        self._risk: tuple[float, FloatArray] | None = None
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and J."""
         if self._x is None or not np.array_equal(self._x, x):
             self._x = x.copy()
-            self._found = self._pointwise.mean_and_jacobian(x)
+            self._found = self._solver.pointwise.mean_and_jacobian(x)
+            if self._solver.hazard is not None:
+                self._risk = self._solver.hazard.excess(x)
         return self._found
+
+    def excess(self, x: FloatArray, bound: FloatArray) -> FloatArray:
+        """Return by how much each bound is exceeded (r), and the tolerable risk of a failure where there is one (r + 1)."""
+        z = self(x)[0]
+        over = self._solver.sign * z[self._solver.output] - bound
+        return over if self._risk is None else np.append(over, self._risk[0])
+
+    def slope(self, x: FloatArray) -> FloatArray:
+        """Return the derivatives of the same by x."""
+        slope = self._solver.sign[:, None] * self(x)[1][self._solver.output]
+        return slope if self._risk is None else np.vstack([slope, self._risk[1]])

@@ -61,7 +61,7 @@ def step(
         batch = latin_hypercube(problem.space, size, seed, learner.iteration)
         return batch, replace(learner, iteration=learner.iteration + 1).to_bytes()
     with one_thread():
-        belief = believe(measured, learner, settings)
+        belief = believe(evaluations, learner, settings)
         learner = replace(
             learner, hyperparameters=belief.surrogates.hyperparameters, warp=belief.warp, formed=belief.formed
         )
