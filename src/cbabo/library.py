@@ -8,13 +8,13 @@ Symbols and shapes, in units of the standardised outputs, as in `polish`; m entr
     lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
 
 How thresholds are answered, all at once:
-1. From each of the nearest entries one program is solved: the Lagrangian quadratic, outputs linear, bounds less margins. The best
+1. From each of the nearest entries, and from the best one whose design is good here too, one program is solved: the Lagrangian quadratic, outputs linear, bounds less margins. The best
    result, by the surrogates' means, goes on.
 2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H more
    and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear outputs
    left of violations, which are large when counted in deviations.
 3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the best
-   measured design that obeys the limits.
+   measured design that obeys the limits; what is not probable enough comes last.
 
 Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
 """
@@ -31,6 +31,9 @@ from cbabo import qp
 from cbabo.polish import ROUNDING, Polished, Solver
 from cbabo.quasirandom import sobol
 from cbabo.space import FloatArray, Real
+
+NEARLY = 1e-3
+"""By how much a probability may miss the one asked for."""
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
@@ -65,7 +68,7 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     """Solve so many thresholds of the box, aiming at this probability."""
     k = len(solver.belief.problem.box.names)
     theta = np.vstack([np.full((1, k), a) for a in _DIAGONAL] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
-    first = count if solver.discrete else _SOLVED
+    first = min(count, 2 * _SOLVED if solver.discrete else _SOLVED)
     found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
     nothing = np.zeros(len(solver.output))
     x = np.array([f.x for f in found])
@@ -113,7 +116,9 @@ class Quick:
                 np.ones(len(theta)),
             ]
         )
-        best = np.argmin(value[::-1] + solver.price * (1.0 - chance[::-1]), axis=0)  # measured first where they are equal
+        enough = chance >= probability - NEARLY
+        loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
+        best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
         designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
         return tuple(
             Polished(
@@ -132,6 +137,8 @@ class Quick:
         margin[:, : library.margin.shape[1]] = library.margin
         distance = np.square(theta[:, None, :] - library.theta).sum(-1)
         near = np.argsort(distance, axis=1, kind="stable")[:, :_NEAR]
+        good = self._entries(bound[:, : library.margin.shape[1]])
+        near = np.column_stack([near, np.where(good < 0, near[:, 0], good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         x, lam = self._program(
