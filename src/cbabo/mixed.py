@@ -45,6 +45,8 @@ class _Met:
 class MixedSolver(Solver):
     """Answers thresholds by legal designs."""
 
+    discrete = True
+
     def __init__(self, belief: Belief, lattice: Lattice) -> None:
         super().__init__(belief)
         self.lattice = lattice
@@ -204,7 +206,8 @@ class MixedSolver(Solver):
         return self._polished(bound, found)
 
     def _polished(self, bound: FloatArray, solution: Solution) -> Polished:
-        return Polished(solution.x, solution.objective, self.probability(bound, solution.x))
+        chance = self.probability(bound, solution.x)
+        return Polished(solution.x, solution.objective, chance, multipliers=solution.multipliers)
 
 
 def _better(a: Polished | None, b: Polished, probability: float) -> Polished:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
@@ -77,10 +78,15 @@ class Polished:
     """That all limits are obeyed."""
     measured: int | None = None
     """The number of the evaluation, if the answer is a measured design."""
+    multipliers: FloatArray | None = None
+    """r, of the solution; None where it was not solved for the objective."""
 
 
 class Solver:
     """Answers thresholds by the surrogates of a belief."""
+
+    discrete = False
+    """Whether some variables are not continuous."""
 
     def __init__(self, belief: Belief) -> None:
         limits, s = belief.limits, belief.surrogates
@@ -140,7 +146,7 @@ class Solver:
             better = self.probability(bound, safest.x)
             if better > chance:
                 solution, chance = safest, better
-        return Polished(solution.x, solution.objective, chance)
+        return Polished(solution.x, solution.objective, chance, multipliers=solution.multipliers)
 
     def inside(
         self,
@@ -291,28 +297,33 @@ class Solver:
         return kept
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
-        """Return beta (r)."""
+        """Return beta (r); or for many designs at once, all being b x r."""
         cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), 1e-12) * std)
 
-        def at(log_price: float) -> FloatArray:
-            return np.asarray(np.sqrt(2.0 * np.clip(log_price - cost, 0.0, 0.5 * _WIDEST**2)))
+        def at(log_price: FloatArray) -> FloatArray:
+            return np.asarray(np.sqrt(2.0 * np.clip(log_price[..., None] - cost, 0.0, 0.5 * _WIDEST**2)))
 
-        low, high = np.log(self.price), np.log(self.price) + 60.0
-        if np.prod(ndtr(at(low))) >= probability:
-            return at(low)
+        least = low = np.full(cost.shape[:-1], np.log(self.price))
+        high = np.where(np.prod(ndtr(at(low)), -1) >= probability, low, low + 60.0)
+        if (high == least).all():
+            return at(least)
         for _ in range(40):
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if np.prod(ndtr(at(middle))) >= probability else (middle, high)
+            enough = np.prod(ndtr(at(middle)), -1) >= probability
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return at(high)
 
     def floor(self, theta: FloatArray) -> int | None:
         """Return the row of the best measured design that truly obeys the limits at theta (k)."""
-        problem, measured = self.belief.problem, self.belief.measured
-        rows = np.broadcast_to(problem.box.from_theta(theta[None]), (len(measured), len(theta)))
-        feasible = problem.box.feasible(measured.y, rows)
-        if not feasible.any():
-            return None
-        return int(np.argmin(np.where(feasible, self.goal * self.z[: len(measured), 0], np.inf)))
+        row = int(self.floors(theta[None])[0])
+        return None if row < 0 else row
+
+    def floors(self, theta: FloatArray) -> NDArray[np.int64]:
+        """Return the same for many thresholds (b x k), b; -1 where no measured design obeys them."""
+        box, measured = self.belief.problem.box, self.belief.measured
+        obeyed = box.obeyed(measured.y, box.from_theta(theta))
+        value = np.where(obeyed, self.goal * self.z[: len(measured), 0], np.inf)
+        return np.where(obeyed.any(1), value.argmin(1), -1)
 
     def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
         """Return a design as a solution."""

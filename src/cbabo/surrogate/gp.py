@@ -121,6 +121,21 @@ class Surrogates:
             ]
         )
 
+    def mean_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means (b x q, natural units) and their derivatives by x (b x q x d) at x (b x d)."""
+        check_query(x, self.x.shape[1])
+        h = self.hyperparameters
+        parts = []
+        with torch.no_grad():
+            for part in _chunks(x, self._chunk):
+                u, rise = h.stretched(part)
+                k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.rough)
+                sums = (slope * self.weights.unsqueeze(-2)) @ self._ones_and_x
+                pulled = (sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)) * h.lengthscales.pow(-2).unsqueeze(-2)
+                parts.append((self._mean(k), (pulled if rise is None else pulled * rise).transpose(0, 1)))
+        mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
+        return mean, gradient * self.scale.unsqueeze(-1)
+
     def mean_std_and_gradients(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return mean, std (b x q each) and their derivatives by x (b x q x d each) at x (b x d), without autograd."""
         check_query(x, self.x.shape[1])

@@ -4,6 +4,7 @@ Symbols and shapes as in `gp`, with everything in units of the standardised outp
     x      d         a design, unit cube
     z      q         means; J  q x d  their derivatives by x
     s      q         deviations
+    H      d x d     second derivatives of a weighted sum of the means
 """
 
 from __future__ import annotations
@@ -48,6 +49,25 @@ class Pointwise:
             jacobian *= rise
         return (k * self._weights).sum(1) + self._constant, jacobian
 
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return H for these weights of the outputs (q)."""
+        _, slope, u, rise = self._correlation(x)
+        bend = slope.copy()
+        if self._rough is not None:  # k'' = 25/3 exp(-e)
+            bend[self._rough] = 25.0 / 3.0 * np.exp(-self._distance(u)[self._rough])
+        away = (self._rows - u[:, None, :]) * self._inverse[:, None, :]
+        pull = slope * self._weights * weights[:, None]
+        if rise is None or self._stretch is None:
+            rise = np.ones_like(u)
+            diagonal = np.zeros(len(x))
+        else:
+            gradient = np.matmul(pull[:, None, :], away)[:, 0, :]
+            diagonal = -(gradient * np.square(rise) * self._stretch).sum(0)  # for u'' = -a u'^2
+        diagonal -= (pull.sum(1)[:, None] * np.square(self._inverse * rise)).sum(0)
+        scaled = (away * rise[:, None, :]).reshape(-1, len(x))
+        curvature = scaled.T @ (scaled * (bend * self._weights * weights[:, None]).reshape(-1, 1))
+        return np.asarray(curvature + np.diag(diagonal))
+
     def std(self, x: FloatArray) -> FloatArray:
         """Return s."""
         k = self._correlation(x)[0]
@@ -57,6 +77,10 @@ class Pointwise:
         if h.amplitude is not None:
             variance = (variance + h.noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
+
+    def _distance(self, u: FloatArray) -> FloatArray:
+        """Return e = sqrt(5) times the scaled distance (q x n) to the data from a scaled design (q x d)."""
+        return np.asarray(np.sqrt(5.0 * np.square(self._rows - u[:, None, :]).sum(-1)))
 
     @cached_property
     def _inverse_factor(self) -> FloatArray:
