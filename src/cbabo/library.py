@@ -8,13 +8,13 @@ Symbols and shapes, in units of the standardised outputs, as in `polish`; m entr
     lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
 
 How thresholds are answered, all at once:
-1. From each of the nearest entries, and from the best one whose design is good here too, one program is solved: the Lagrangian quadratic, outputs linear, bounds less margins. The best
-   result, by the surrogates' means, goes on.
-2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H more
-   and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear outputs
-   left of violations, which are large when counted in deviations.
-3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the best
-   measured design that obeys the limits; what is not probable enough comes last.
+1. From each of the nearest entries, and from the best one whose design is good here too, one program is solved: the Lagrangian
+   quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
+2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
+   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
+   outputs left of violations, which are large when counted in deviations.
+3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
+   best measured design that obeys the limits; what is not probable enough comes last.
 
 Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
 """
@@ -121,9 +121,7 @@ class Quick:
         best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
         designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
         return tuple(
-            Polished(
-                designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None
-            )
+            Polished(designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None)
             for i, b in enumerate(best)
         )
 
@@ -239,9 +237,7 @@ class _Sight:
         return np.asarray(within.clamp_min(0.0).prod(1).numpy())
 
 
-def _entered(
-    solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
-) -> Library:
+def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
     """Return a library of these thresholds."""
     sight = _Sight(solver)
     mean, slope = sight.mean_and_slope(x)

@@ -181,7 +181,7 @@ class MixedSolver(Solver):
             price = np.abs(centre.multipliers)
             unpriced = max(1.0, float(price.max())) * (price == 0.0)
             worth = worth + over @ price + np.clip(over, 0.0, None) @ unpriced
-        return worth if self.hazard is None else worth + _UNMENDABLE * self._risk(x)
+        return np.asarray(worth if self.hazard is None else worth + _UNMENDABLE * self._risk(x))
 
     def _excess(self, bound: FloatArray, x: FloatArray) -> FloatArray:
         """Return by how much designs (c x d) exceed their bounds (c x r)."""

@@ -23,12 +23,14 @@ from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
+from cbabo.library import NEARLY, Quick, stock
 from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
 from cbabo.polish import Polished, Solver
 from cbabo.problem import Problem
 from cbabo.recommend import Intent, Proposals, propose
+from cbabo.seeding import child_seed
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
 from cbabo.step import FEWEST, train_whole
@@ -36,7 +38,6 @@ from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 
 Method = Literal["pcm", "solver"]
-_NEARLY = 1e-3  # by how much a probability may miss the one asked for
 _NOT_FOLLOWED = "no limits that follow all intents are believed feasible; these move some of them the other way"
 
 
@@ -65,13 +66,22 @@ class Model:
         return self.predict_many(self.problem.box.row(thresholds), probability=probability, method=method).answer(0)
 
     def predict_many(
-        self, thresholds: ThresholdsLike, *, probability: float | None = None, method: Method | None = None
+        self,
+        thresholds: ThresholdsLike,
+        *,
+        probability: float | None = None,
+        method: Method | None = None,
+        fast: bool = False,
     ) -> Answers:
-        """Return the designs for many limits: a table by name, or n x k in the order of the movable constraints."""
+        """Return the designs for many limits: a table by name, or n x k in the order of the movable constraints.
+
+        fast: for maps and sliders, answer from a library of solved thresholds (made at the first such call) instead of solving.
+        """
         wanted = self.settings.probability if probability is None else probability
         if not is_number(wanted) or not 0.0 < wanted < 1.0:
             raise InputError(f"predict: probability must be a number between 0 and 1, got {shown(probability)}")
-        method = method or ("pcm" if self.settings.answer == "network" else "solver")
+        if method is None:
+            method = "pcm" if self.settings.answer == "network" else "solver"
         if method not in ("pcm", "solver"):
             raise InputError(f"predict: method must be 'pcm' or 'solver', got {shown(method)}")
         rows = self.problem.box.array(thresholds)
@@ -79,7 +89,8 @@ class Model:
         if method == "pcm":
             return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))), wanted)
         with one_thread():
-            found = tuple(self.solver.answer(row, wanted) for row in theta)
+            answer = self.quick.answer if fast else self.solver.answers
+            found = answer(theta, wanted)
         x = np.array([f.x for f in found]).reshape(-1, self.problem.space.dimension)
         return Answers(self, rows, snapped(self.problem.space, torch.from_numpy(x)), wanted, found)
 
@@ -144,6 +155,13 @@ class Model:
         """What answers thresholds by the surrogates."""
         return solver_for(self.belief)
 
+    @cached_property
+    def quick(self) -> Quick:
+        """What answers thresholds from a library, solved when first asked for."""
+        with one_thread():
+            seed = child_seed(self.seed, "library")
+            return Quick(self.solver, stock(self.solver, self.settings.probability, self.settings.library, seed))
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
@@ -198,7 +216,7 @@ class Answers:
         """Return what one of the answers is."""
         if i in self.measured:
             return "verified"
-        if self.found is not None and self.probability_feasible[i] < self.probability - _NEARLY:
+        if self.found is not None and self.probability_feasible[i] < self.probability - NEARLY:
             return "unreachable"
         return "predicted"
 

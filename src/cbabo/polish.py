@@ -127,6 +127,10 @@ class Solver:
                 return Polished(self.belief.surrogates.x[floor].numpy(), float(value), 1.0, floor)
         return found
 
+    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+        """Return the answers (b) at theta (b x k)."""
+        return tuple(self.answer(row, probability) for row in theta)
+
     def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
         """Return solutions close to a start, within bounds of the variables (d), the best first."""
         found = self.solve(bound, start, lower, upper)

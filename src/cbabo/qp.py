@@ -45,7 +45,8 @@ def minimise(
     g: FloatArray, H: FloatArray, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, mu: FloatArray
 ) -> Minima:
     """Solve b programs; low < high."""
-    parts = [_minimise(*(_last(t[i : i + _CHUNK]) for t in (g, H, A, c, low, high, mu))) for i in range(0, len(g), _CHUNK)]
+    given = (g, H, A, c, low, high, mu)
+    parts = [_minimise(*(_last(t[i : i + _CHUNK]) for t in given)) for i in range(0, len(g), _CHUNK)]
     if not parts:
         return Minima(np.empty_like(g), np.empty_like(c))
     p, lam = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
@@ -69,36 +70,58 @@ def _minimise(
     for _ in range(_ITERATIONS):
         product = near * far
         tau = product.mean(0)
-        ratio = far / near
-        D = 1.0 / (1.0 / ratio[:r] + 1.0 / ratio[r : 2 * r])
-        factor = _cholesky(H + np.einsum("rib,rjb->ijb", A, D[:, None] * A), ratio[2 * r : 2 * r + d] + ratio[2 * r + d :])
-        rest = -(g + _times(H, p) + _back(A, far[:r]) - far[2 * r : 2 * r + d] + far[2 * r + d :])
-
-        def direction(aim: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Return how near and far change so that each product changes by aim, to first order."""
-            by_far = aim / far
-            by_near = aim[2 * r :] / near[2 * r :]
-            gap = by_far[:r] - by_far[r : 2 * r]
-            dp = _solve(factor, rest - _back(A, D * gap) + by_near[:d] - by_near[d:])
-            dlam = D * (_times(A, dp) + gap)
-            dnear = np.concatenate([by_far[:r] - dlam / ratio[:r], by_far[r : 2 * r] + dlam / ratio[r : 2 * r], dp, -dp])
-            dfar = np.concatenate([dlam, -dlam, by_near - ratio[2 * r :] * dnear[2 * r :]])
-            return dnear, dfar
-
-        def longest(dnear: FloatArray, dfar: FloatArray) -> FloatArray:
-            """Return the share of the step that keeps everything above zero."""
-            worst = np.minimum((dnear / near).min(0), (dfar / far).min(0))
-            return np.asarray(np.minimum(1.0, _SHORT / np.maximum(-worst, _SHORT)))
-
-        dnear, dfar = direction(-product)
-        a = longest(dnear, dfar)
+        newton = _Newton.at(g + _times(H, p), H, A, near, far)
+        dnear, dfar = newton.direction(-product)
+        a = newton.longest(dnear, dfar)
         ahead = ((near + a * dnear) * (far + a * dfar)).mean(0)
         aim = np.maximum((ahead / tau) ** 2 * tau, _LEAST)
-        dnear, dfar = direction(aim - product - a * a * dnear * dfar)
-        a = longest(dnear, dfar)
+        dnear, dfar = newton.direction(aim - product - a * a * dnear * dfar)
+        a = newton.longest(dnear, dfar)
         near, far = near + a * dnear, far + a * dfar
         p = p + a * dnear[2 * r : 2 * r + d]
     return p, far[:r]
+
+
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """One iteration's linear system, factored once for predictor and corrector; programs are the last dimension."""
+
+    A: FloatArray
+    near: FloatArray
+    far: FloatArray
+    ratio: FloatArray
+    D: FloatArray
+    factor: FloatArray
+    rest: FloatArray
+
+    @classmethod
+    def at(cls, slope: FloatArray, H: FloatArray, A: FloatArray, near: FloatArray, far: FloatArray) -> _Newton:
+        """Factor the system; slope: g + H p."""
+        r, d = A.shape[:2]
+        ratio = far / near
+        D = 1.0 / (1.0 / ratio[:r] + 1.0 / ratio[r : 2 * r])
+        matrix = H + np.einsum("rib,rjb->ijb", A, D[:, None] * A)
+        factor = _cholesky(matrix, ratio[2 * r : 2 * r + d] + ratio[2 * r + d :])
+        rest = -(slope + _back(A, far[:r]) - far[2 * r : 2 * r + d] + far[2 * r + d :])
+        return cls(A, near, far, ratio, D, factor, rest)
+
+    def direction(self, aim: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how near and far change so that each product changes by aim, to first order."""
+        r, d = self.A.shape[:2]
+        by_far = aim / self.far
+        by_near = aim[2 * r :] / self.near[2 * r :]
+        gap = by_far[:r] - by_far[r : 2 * r]
+        dp = _solve(self.factor, self.rest - _back(self.A, self.D * gap) + by_near[:d] - by_near[d:])
+        dlam = self.D * (_times(self.A, dp) + gap)
+        rows = by_far[:r] - dlam / self.ratio[:r], by_far[r : 2 * r] + dlam / self.ratio[r : 2 * r]
+        dnear = np.concatenate([*rows, dp, -dp])
+        dfar = np.concatenate([dlam, -dlam, by_near - self.ratio[2 * r :] * dnear[2 * r :]])
+        return dnear, dfar
+
+    def longest(self, dnear: FloatArray, dfar: FloatArray) -> FloatArray:
+        """Return the share of the step that keeps everything above zero."""
+        worst = np.minimum((dnear / self.near).min(0), (dfar / self.far).min(0))
+        return np.asarray(np.minimum(1.0, _SHORT / np.maximum(-worst, _SHORT)))
 
 
 def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
@@ -129,11 +152,11 @@ def _solve(L: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    return np.einsum("ijb,jb->ib", matrix, vector)
+    return np.asarray(np.einsum("ijb,jb->ib", matrix, vector))
 
 
 def _back(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    return np.einsum("ijb,ib->jb", matrix, vector)
+    return np.asarray(np.einsum("ijb,ib->jb", matrix, vector))
 
 
 def _last(t: FloatArray) -> FloatArray:

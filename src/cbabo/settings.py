@@ -72,6 +72,9 @@ class Settings(BaseModel):
     batch_thresholds: int = Field(default=16, ge=1)
     """Thresholds that the solver considers for one batch."""
 
+    library: int = Field(default=256, ge=1)
+    """Solved thresholds from which all others are answered where answers must be fast."""
+
     similarity: float = Field(default=0.05, ge=0)
     """Least distance in the unit cube between two designs of a batch."""
 
