@@ -115,7 +115,7 @@ class Solver:
         return [self.best(bound, starts)]
 
     def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
-        """Return the answers (b) at theta (b x k): as good as their probability is at least the one asked for, if any design's is.
+        """Return the answers (b) at theta (b x k): with at least this probability, if any design has it.
 
         The best measured design that obeys the limits is returned unless the solver's is worth more.
         """
