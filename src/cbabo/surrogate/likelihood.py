@@ -75,8 +75,8 @@ class Objective:
     z: Tensor
     """q x n, standardised."""
     priors: Priors
-    rough: Tensor | None = None
-    """q, which outputs have the rougher kernel."""
+    family: Tensor | None = None
+    """q, each output's kernel."""
     ones_and_x: Tensor = field(init=False, repr=False)
     """n x (1 + d) or q x n x (1 + d): a column of ones beside the centred points."""
 
@@ -111,18 +111,17 @@ class Objective:
         if n <= most:
             return self
         keep = torch.arange(most) * n // most
-        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.rough)
+        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family)
 
     def _chunk(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
         n, d = self.x.shape[-2:]
         z = self.z[outputs]
         shared = self.x.ndim == 2
         points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[outputs], self.ones_and_x[outputs])
-        rough = None if self.rough is None else self.rough[outputs]
+        family = None if self.family is None else self.family[outputs]
         lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
-        k, slope = kernel.correlation_and_slope(
-            kernel.left(points, lengthscales), kernel.right(points, lengthscales), rough
-        )
+        left, right = kernel.left(points, lengthscales), kernel.right(points, lengthscales)
+        k, slope = kernel.correlation_and_slope(left, right, family)
         k.diagonal(dim1=-2, dim2=-1).copy_(
             (1.0 + noise).unsqueeze(-1).expand(-1, n)
         )  # K; the slope's diagonal is not used
@@ -148,17 +147,24 @@ class Objective:
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         products = A.mul_(slope) @ ones_and_x
         x = ones_and_x[..., 1:]
-        spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2)
-        gradient = torch.cat([spread / lengthscales.square(), 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
+        spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2) / lengthscales.square()
+        summed = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+        if summed is not None and len(summed):
+            spread[summed] = kernel.additive_spread(A[summed], left[summed], right[summed])
+        gradient = torch.cat([spread, 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
 
-        prior, prior_gradient = _log_priors(u, self.priors)
+        prior, prior_gradient = _log_priors(u, self.priors, summed)
         return torch.where(broken, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
 
 
-def _log_priors(u: Tensor, priors: Priors) -> tuple[Tensor, Tensor]:
+def _log_priors(u: Tensor, priors: Priors, summed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return log p (o) and its gradient (o x p); summed: which outputs are additive."""
     d = u.shape[-1] - 1
-    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location])
+    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location]).expand_as(u)
     scale = u.new_tensor([priors.lengthscale_scale] * d + [priors.noise_scale])
+    if summed is not None and len(summed):
+        location = location.clone()
+        location[summed, :d] -= 0.5 * math.log(d)  # each of their functions sees one variable
     standard = (u - location) / scale
     density = -0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI
     return density.sum(-1), -standard / scale - 1.0
