@@ -20,6 +20,8 @@ from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.warp import Warp
 
 _CLEARLY = 3.0  # gain in log density without which the present form is kept
+_STRONG = 5.0  # gain besides, without which nothing is taken for a sum: with few evaluations much looks like one
+_FEWEST, _EACH = 40, 4  # evaluations without which nothing is either: in any case, and for each variable
 _EXACTLY = 1e-3  # of an output's deviation: leave-one-out error below which its form is good enough
 _ROUGHLY = 1e-3  # tolerance of the fits that are compared
 _ROUNDS = 60
@@ -79,10 +81,10 @@ def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, 
         stretches.append(ratio.expand_as(best.stretch))
     best = contest.best(best, [replace(best, stretch=s) for s in stretches])
     none = Warp.none(best.warp.orientation)
-    kinds = [
-        replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH, kernel.ADDITIVE)
-    ]
-    best = contest.best(best, [*kinds, replace(kinds[-1], warp=none)])
+    radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
+    summed = replace(best, family=torch.full_like(best.family, kernel.ADDITIVE))
+    enough = len(x) >= max(_FEWEST, _EACH * x.shape[1])
+    best = contest.best(best, [*radial, summed, replace(summed, warp=none)] if enough else radial)
     return _put(present, due, best)
 
 
@@ -102,6 +104,8 @@ class _Contest:
         found = self._densities(near, self._start(len(near))) + (self._densities(far, None) if far else [])
         candidates, density = near + far, torch.stack(found)
         density[0] += _CLEARLY
+        for i, candidate in enumerate(candidates):
+            density[i] -= _STRONG * ((candidate.family == kernel.ADDITIVE) & (present.family != kernel.ADDITIVE))
         at, q = density.argmax(0), torch.arange(self.y.shape[1])
         return _combined(candidates, lambda parts: torch.stack(parts)[at, q])
 

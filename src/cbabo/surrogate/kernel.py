@@ -80,16 +80,6 @@ def additive_pull(coefficients: Tensor, left_factor: Tensor, right_factor: Tenso
     return torch.stack(found, dim=-1) / d
 
 
-def additive_spread(A: Tensor, left_factor: Tensor, right_factor: Tensor) -> Tensor:
-    """Return 1/2 sum_rs A_rs dk_rs / dlog l (q x d) of additive outputs, for A q x b x n."""
-    d = left_factor.shape[-1] - 2
-    found = []
-    for i in range(d):
-        square = (right_factor[:, i : i + 1, :] - left_factor[:, :, i : i + 1]).square_()
-        found.append((square.mul(-0.5).exp_().mul_(square).mul_(A)).sum((-2, -1)))
-    return torch.stack(found, dim=-1) / (2.0 * d)
-
-
 def _sum(left_factor: Tensor, right_factor: Tensor) -> Tensor:
     """Return the mean over variables of exp(h_i)."""
     d = left_factor.shape[-1] - 2
