@@ -73,7 +73,7 @@ def test_at_the_edge_only_what_exists_is_returned(mixed: Lattice) -> None:
 
 
 def test_only_the_nearest_are_returned_where_there_are_too_many() -> None:
-    space = Space(tuple([Real("r", 0.0, 1.0), *(Integer(f"i{n}", 0, 4) for n in range(6))]))
+    space = Space((Real("r", 0.0, 1.0), *(Integer(f"i{n}", 0, 4) for n in range(6))))
     lattice = Lattice.of(space)
     assert lattice is not None
     x = np.random.default_rng(0).random(7)
@@ -126,7 +126,7 @@ def test_the_search_walks_to_the_optimum(mixed: Lattice) -> None:
 
 def test_estimates_that_mislead_are_made_up_for_by_solving(mixed: Lattice) -> None:
     """The judge is blind for the gauge; the best of those solved is still returned."""
-    judge, solve, rank, _ = by(lambda x: float((10 * x[1] - 5.0) ** 2 + 0.1 * (x[2] - 0.1) ** 2))
+    _, solve, rank, _ = by(lambda x: float((10 * x[1] - 5.0) ** 2 + 0.1 * (x[2] - 0.1) ** 2))
     found = search(
         mixed,
         Found(np.array([0.5, 0.5, 0.2]), 0.0),
