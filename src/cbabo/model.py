@@ -132,8 +132,12 @@ class Model:
         return Recommendation(answer.thresholds, answer, base, improvement, float(found.utility[i]), changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file: tensors and JSON, never pickle."""
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm)
+        """Write the model to one file: tensors and JSON, never pickle.
+
+        A network that was never asked for is not trained only to be written, unless it is what answers.
+        """
+        network = self.pcm if self.settings.answer == "network" or "pcm" in vars(self) else self.network
+        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, network)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
