@@ -88,10 +88,10 @@ def test_answers_stay_out_of_a_region_that_fails() -> None:
     """Without failures the optimum lies at a = 0.6; with them the answer goes as far as is tolerable, and no further."""
     evaluations = cornered()
     relaxed = np.array([1.0, 1.0])
-    without = Solver(replace(belief_of(evaluations, DEFAULT), hazard=None)).answer(relaxed, 0.98)
+    without = Solver(replace(belief_of(evaluations, DEFAULT), hazard=None)).answers(relaxed[None], 0.98)[0]
     belief = belief_of(evaluations, DEFAULT)
     assert belief.hazard is not None
-    found = Solver(belief).answer(relaxed, 0.98)
+    found = Solver(belief).answers(relaxed[None], 0.98)[0]
     assert 2.0 * without.x[0] - 1.0 > 0.5
     assert -0.2 < 2.0 * found.x[0] - 1.0 < 0.4
     assert float(belief.hazard.probability(torch.from_numpy(found.x[None]))) <= belief.hazard.limit + 1e-6

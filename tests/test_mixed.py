@@ -53,6 +53,10 @@ def whole() -> MixedSolver:
     return made(belief_of(Evaluations(lattice(), tuple(points.values())), DEFAULT))
 
 
+def answer(solver: Solver, theta: FloatArray, probability: float) -> Polished:
+    return solver.answers(theta[None], probability)[0]
+
+
 def made(belief: Belief) -> MixedSolver:
     found = solver_for(belief)
     assert isinstance(found, MixedSolver)
@@ -140,7 +144,7 @@ def test_answers_on_a_lattice_are_true(whole: MixedSolver) -> None:
     points = lattice().space.points(every(lattice(), 1))
     truth = [simulate_lattice(p) for p in points]
     for limit in (0.5, 1.0, 1.7, 2.9, 4.0):
-        found = whole.answer(np.array([limit / 4.0]), 0.9)
+        found = answer(whole, np.array([limit / 4.0]), 0.9)
         best = min(y["f"] for y in truth if y["c"] <= limit)
         y = simulate_lattice(lattice().space.points(found.x[None])[0])
         assert y["c"] <= limit
@@ -169,7 +173,7 @@ def test_solutions_stay_close_where_asked_to(solver: MixedSolver) -> None:
 
 def test_closest_thresholds_are_met_by_a_legal_design(solver: MixedSolver) -> None:
     strict = np.array([0.0, 0.0])  # bends little and reaches far
-    unreachable = solver.answer(strict, 0.98)
+    unreachable = answer(solver, strict, 0.98)
     closest = solver.closest(strict, 0.98)
     assert closest is not None
     met = solver.predict(solver.bound(closest[None])[0], 0.98)
@@ -193,7 +197,7 @@ def test_the_right_solver_for_the_variables() -> None:
 
 def test_a_measured_design_is_the_floor_here_too(solver: MixedSolver) -> None:
     for theta in THETAS:
-        found: Polished = solver.answer(np.array(theta), 0.98)
+        found: Polished = answer(solver, np.array(theta), 0.98)
         floor = solver.floor(np.array(theta))
         if floor is not None:
             assert found.objective + solver.price * (1.0 - found.probability) <= solver.goal * solver.z[floor, 0] + 1e-9
