@@ -260,8 +260,9 @@ class Answers:
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         box = self.model.problem.box
+        asked = np.clip(box.to_theta(self.thresholds[i : i + 1])[0], 0.0, 1.0)
         with one_thread():
-            theta = self.model.solver.closest(box.to_theta(self.thresholds[i : i + 1])[0], self.probability)
+            theta = self.model.solver.closest(asked, self.probability)
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
 
