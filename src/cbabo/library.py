@@ -112,8 +112,8 @@ class Quick:
         chance = np.stack(
             [
                 self._sight.probability(bound, z, s),
-                self._sight.probability(bound, library.mean[entry], library.std[entry]),
-                np.ones(len(theta)),
+                np.where(entry < 0, 0.0, self._sight.probability(bound, library.mean[entry], library.std[entry])),
+                np.where(floor < 0, 0.0, 1.0),
             ]
         )
         enough = chance >= probability - NEARLY

@@ -132,8 +132,12 @@ class Model:
         return Recommendation(answer.thresholds, answer, base, improvement, float(found.utility[i]), changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file: tensors and JSON, never pickle."""
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm)
+        """Write the model to one file: tensors and JSON, never pickle.
+
+        A network that was never asked for is not trained only to be written, unless it is what answers.
+        """
+        network = self.pcm if self.settings.answer == "network" or "pcm" in vars(self) else self.network
+        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, network)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -256,8 +260,9 @@ class Answers:
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         box = self.model.problem.box
+        asked = np.clip(box.to_theta(self.thresholds[i : i + 1])[0], 0.0, 1.0)
         with one_thread():
-            theta = self.model.solver.closest(box.to_theta(self.thresholds[i : i + 1])[0], self.probability)
+            theta = self.model.solver.closest(asked, self.probability)
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
 

@@ -19,6 +19,7 @@ from cbabo.belief import Belief
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.hazard import learn_hazard
 from cbabo.pcm import PCM
 from cbabo.problem import Problem
 from cbabo.settings import Settings
@@ -37,14 +38,15 @@ def write_model(
     seed: int,
     evaluations: Evaluations,
     belief: Belief,
-    pcm: PCM,
+    network: PCM | None,
 ) -> None:
     """Write the parts of a model."""
     arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
     if belief.warp is not None:
         tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
-    tensors["pcm.weights"] = pcm.weights.contiguous()
+    if network is not None:
+        tensors["pcm.weights"] = network.weights.contiguous()
     header = {
         "format": FORMAT,
         "versions": versions(),
@@ -53,7 +55,7 @@ def write_model(
         "settings": settings.model_dump(),
         "seed": seed,
         "surrogates": meta,
-        "pcm_sizes": pcm.sizes,
+        "pcm_sizes": None if network is None else network.sizes,
         "evaluations": [_plain(row) for row in evaluations],
     }
     sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
@@ -105,11 +107,6 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
         raise ValueError("the problem's digest differs")
     prefix = "surrogates."
     arrays = {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
-    sizes = tuple(header["pcm_sizes"])
-    weights = tensors["pcm.weights"]
-    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
-    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
     evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
     surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
     warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
@@ -117,14 +114,25 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     forms = (
         Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
     )
+    hazard = None if forms is None else learn_hazard(evaluations)
     return {
         "problem": problem,
         "settings": Settings(**header["settings"]),
         "seed": header["seed"],
         "evaluations": evaluations,
-        "belief": Belief(problem, evaluations.complete, surrogates, forms),
-        "network": PCM(sizes, weights),
+        "belief": Belief(problem, evaluations.complete, surrogates, forms, hazard=hazard),
+        "network": _network(problem, header["pcm_sizes"], tensors),
     }
+
+
+def _network(problem: Problem, stated: list[int] | None, tensors: dict[str, torch.Tensor]) -> PCM | None:
+    if stated is None:
+        return None
+    sizes, weights = tuple(stated), tensors["pcm.weights"]
+    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
+    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    return PCM(sizes, weights)
 
 
 def _plain(row: Evaluation) -> dict[str, Any]:
