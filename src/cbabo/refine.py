@@ -53,7 +53,7 @@ def refine(
         elif solving:
             found = correct(model, row, centre, made)
             point = None if found is None else found.point
-            if found is not None and number > 1 and found.gain < _LITTLE:
+            if found is None or (number > 1 and found.gain < _LITTLE):
                 notes.append(f"stopped after {number} evaluations: less than {_LITTLE:g} of the span is left to gain")
                 break
         else:
