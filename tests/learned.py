@@ -9,10 +9,10 @@ import torch
 from scipy.stats import qmc
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
+from cbabo.belief import Belief, believe
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import Model, make_model
-from cbabo.step import fit_surrogates
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 
@@ -91,9 +91,13 @@ def evaluated(problem: Problem, simulate: Simulate, count: int, seed: int = 1) -
     return Evaluations(problem, rows)
 
 
-def surrogates_of(evaluations: Evaluations) -> Surrogates:
+def belief_of(evaluations: Evaluations, settings: Settings = QUICK) -> Belief:
     with one_thread():
-        return fit_surrogates(evaluations.complete, Learner(0))
+        return believe(evaluations, Learner(0), settings)
+
+
+def surrogates_of(evaluations: Evaluations) -> Surrogates:
+    return belief_of(evaluations).surrogates
 
 
 def model_of(problem: Problem, simulate: Simulate, count: int = 20, settings: Settings = QUICK, seed: int = 0) -> Model:

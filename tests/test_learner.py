@@ -112,6 +112,6 @@ def test_a_newer_state_is_refused_by_its_format() -> None:
     meta = json.loads(bytes(tensors["meta"].tolist()))
     tensors["meta"] = torch.tensor(list(json.dumps({**meta, "format": 99}).encode()), dtype=torch.uint8)
     with pytest.raises(
-        StorageError, match=r"^the learner's state has format 99, expected 1; use the version that wrote it$"
+        StorageError, match=r"^the learner's state has format 99, expected 2; use the version that wrote it$"
     ):
         Learner.from_bytes(save(tensors))

@@ -242,7 +242,7 @@ def test_the_checksum_knows_names_shapes_and_values() -> None:
 
 
 def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
-    changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.surrogates, model.pcm)
+    changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.belief, model.pcm)
     changed.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     assert (again.settings, again.seed) == (Settings.paper(), 2**80)

@@ -249,7 +249,7 @@ def test_choosing_different_ones_by_hand() -> None:
 
 def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     """Everything recomputed plainly from the candidates."""
-    box, limits = model.problem.box, model.limits
+    box, limits = model.problem.box, model.belief.limits
     base, directions = box.to_theta(box.array(BASE))[0], np.array([-1.0, 1.0])
     theta = _candidates(base, directions, model.settings, model.seed)
     mean = model.surrogates.mean(model.pcm.designs(torch.from_numpy(np.vstack([base, theta])))).numpy()
@@ -257,7 +257,7 @@ def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     usable = obeyed & _follows(theta - base, directions, model.settings)
     score = np.where(usable, _utility(theta, base, directions, mean[0, 0] - mean[1:, 0], model.settings), -np.inf)
     found = propose(
-        model.problem, model.settings, model.seed, model.surrogates, model.pcm, BASE, {"c": "tighten", "g": "loosen"}, 3
+        model.problem, model.settings, model.seed, model.belief, model.pcm, BASE, {"c": "tighten", "g": "loosen"}, 3
     )
     assert found.theta[0] == pytest.approx(theta[score.argmax()], abs=1e-12)
     assert found.utility[0] == pytest.approx(score.max(), rel=1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -113,9 +113,7 @@ def test_the_second_design_is_close_to_the_first_and_the_better_one_is_returned(
 
 
 def test_a_smaller_radius_stays_closer(model: Model, lab: Lab) -> None:
-    close = Model(
-        model.problem, QUICK.replace(refine_radius=0.01), model.seed, model.evaluations, model.surrogates, model.pcm
-    )
+    close = replace(model, settings=QUICK.replace(refine_radius=0.01))
     refine(close, AT, lab, 3)
     assert all(distance(model.problem, lab.made[0].point, e.point) <= 0.01 + 1e-12 for e in lab.made)
 
@@ -255,9 +253,7 @@ def test_when_every_design_in_reach_is_known_no_call_is_wasted() -> None:
     rows = tuple(
         Evaluation(n + 1, "complete", "run", space.check(p), simulate_lattice(p)) for n, p in enumerate(points)
     )
-    full = Model(
-        model.problem, model.settings, 0, type(model.evaluations)(model.problem, rows), model.surrogates, model.pcm
-    )
+    full = replace(model, evaluations=type(model.evaluations)(model.problem, rows))
     lab = Lab(simulate_lattice)
     answer = refine(full, {"c": 2.0}, lab, 5)
     assert len(lab.made) == 1

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
+from cbabo.belief import believe
 from cbabo.designs import snapped
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.space import Point
 from cbabo.step import learn, step
-from learned import QUICK, evaluated, lattice, simulate_lattice, simulate_valley, surrogates_of, unit_points, valley
+from learned import QUICK, evaluated, lattice, simulate_lattice, simulate_valley, unit_points, valley
 from simulators import simulate_beam
 
 
@@ -145,14 +146,14 @@ def test_batches_of_any_size(size: int) -> None:
 
 def test_all_random_candidates_are_an_ablation_that_still_trains() -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
-    surrogates = surrogates_of(evaluations)
+    belief = believe(evaluations, Learner(0), QUICK)
     settings = QUICK.replace(candidate_source="random", candidates=400)
-    learner, candidates = learn(valley(), surrogates, Learner(1), settings, 0)
+    learner, candidates = learn(belief, Learner(1), settings, 0)
     assert learner.trainee is not None
     assert learner.trainee.adam.steps == 5
     histogram = np.histogramdd(candidates.numpy(), bins=4, range=[[0, 1], [0, 1]])[0]
     assert histogram.min() > 5  # 25 on average
-    network, _ = learn(valley(), surrogates, Learner(1), QUICK.replace(candidates=400), 0)
+    network, _ = learn(belief, Learner(1), QUICK.replace(candidates=400), 0)
     assert network.trainee is not None
     assert network.trainee.pcm.weights.equal(learner.trainee.pcm.weights)
 
@@ -223,7 +224,7 @@ def test_the_callers_threads_are_given_back_after_an_error_too(monkeypatch: pyte
         assert torch.get_num_threads() == 1
         raise RuntimeError("no")
 
-    monkeypatch.setattr("cbabo.step.fit_surrogates", fail)
+    monkeypatch.setattr("cbabo.step.believe", fail)
     with pytest.raises(RuntimeError, match="no"):
         propose(evaluated(valley(), simulate_valley, 12), started())
     assert torch.get_num_threads() == 2

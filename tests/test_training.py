@@ -19,6 +19,7 @@ from cbabo.surrogate import Surrogates
 from cbabo.training import Loss, Trainee, learning_rate, loss_and_gradient, train
 from learned import (
     QUICK,
+    belief_of,
     evaluated,
     mirrored,
     simulate_mirrored,
@@ -197,11 +198,11 @@ def test_training_leaves_grad_mode_and_the_first_network_alone(surrogates: Surro
 
 def test_restating_a_problem_gives_the_same_network() -> None:
     """Maximise and >= instead of minimise and <=: the same evaluations end in the same weights."""
-    one = surrogates_of(evaluated(valley(), simulate_valley, 15))
-    two = surrogates_of(evaluated(mirrored(), simulate_mirrored, 15))
+    one = belief_of(evaluated(valley(), simulate_valley, 15))
+    two = belief_of(evaluated(mirrored(), simulate_mirrored, 15))
     settings = QUICK.replace(horizon=2)  # so that the monotonic guidance takes part
-    a, x = learn(valley(), one, Learner(1), settings, 7)
-    b, y = learn(mirrored(), two, Learner(1), settings, 7)
+    a, x = learn(one, Learner(1), settings, 7)
+    b, y = learn(two, Learner(1), settings, 7)
     assert a.trainee is not None
     assert b.trainee is not None
     assert torch.allclose(a.trainee.pcm.weights, b.trainee.pcm.weights, rtol=0, atol=1e-12)
@@ -221,11 +222,11 @@ def test_the_unit_of_the_outputs_does_not_matter(factor: float) -> None:
             Constraint("g_top", "<=", limit=2.5 * factor, outputs="g"),
         ],
     )
-    one = surrogates_of(evaluated(valley(), simulate_valley, 15))
-    two = surrogates_of(evaluated(scaled, lambda p: {name: factor * v for name, v in simulate_valley(p).items()}, 15))
+    one = belief_of(evaluated(valley(), simulate_valley, 15))
+    two = belief_of(evaluated(scaled, lambda p: {name: factor * v for name, v in simulate_valley(p).items()}, 15))
     settings = QUICK.replace(horizon=2)
-    a, _ = learn(valley(), one, Learner(1), settings, 7)
-    b, _ = learn(scaled, two, Learner(1), settings, 7)
+    a, _ = learn(one, Learner(1), settings, 7)
+    b, _ = learn(two, Learner(1), settings, 7)
     assert a.trainee is not None
     assert b.trainee is not None
     assert torch.allclose(a.trainee.pcm.weights, b.trainee.pcm.weights, rtol=0, atol=1e-10)
@@ -240,9 +241,9 @@ def test_unit_lengths() -> None:
 def test_a_trained_network_finds_the_known_answers() -> None:
     """Minimise x with x >= t: the answer is t, for every t."""
     problem = Problem("line", [Real("x", 0, 1)], Objective("f"), [Constraint("c", ">=", low=0.2, high=0.8)])
-    surrogates = surrogates_of(evaluated(problem, lambda p: {"f": p["x"], "c": p["x"]}, 8))
+    belief = belief_of(evaluated(problem, lambda p: {"f": p["x"], "c": p["x"]}, 8))
     settings = QUICK.replace(inner_steps=200, horizon=1)
-    learner, _ = learn(problem, surrogates, Learner(1), settings, 0)
+    learner, _ = learn(belief, Learner(1), settings, 0)
     assert learner.trainee is not None
     thresholds = np.linspace(0.2, 0.8, 13)[:, None]
     x = learner.trainee.pcm.designs(torch.from_numpy(problem.box.to_theta(thresholds))).numpy()

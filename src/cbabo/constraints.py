@@ -207,6 +207,15 @@ class ThresholdBox:
         obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * scales
         return np.asarray(obeyed.all(axis=1))
 
+    def obeyed(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
+        """Tell for every row of thresholds (b x k) which designs' outputs (n x q) obey it within the tolerance, b x n."""
+        found = np.ones((len(thresholds), len(y)), dtype=np.bool_)
+        for c, limit in zip(self.constraints, self.limits(thresholds), strict=True):
+            for name in c.output_names:
+                beyond = c.sign * (y[:, self.outputs.index(name)] - limit[:, None])
+                found &= beyond <= FEASIBILITY_TOLERANCE * c.scale
+        return found
+
     def limits(self, thresholds: FloatArray) -> list[FloatArray]:
         """Return for every constraint its limit in each row, the fixed ones repeated."""
         columns = iter(thresholds.T)

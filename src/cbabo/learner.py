@@ -14,11 +14,13 @@ from torch import Tensor
 from cbabo.checksum import checksum
 from cbabo.errors import StorageError, shown
 from cbabo.pcm import PCM, Adam
-from cbabo.surrogate import Hyperparameters
+from cbabo.surrogate import Forms, Hyperparameters, Warp
 from cbabo.training import Trainee
 
-_FORMAT = 1
+_FORMAT = 2
+_KNOWN = (1, 2)  # 1: before outputs were warped
 _FIT = "fit."
+_WARP = "warp."
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +35,24 @@ class Learner:
     """The network and its optimiser; None before the first training."""
     hyperparameters: Hyperparameters | None = None
     """Where the next fit of the surrogates starts."""
+    warp: Warp | None = None
+    """How outputs are warped; None before it was chosen, and where they are not."""
+    formed: int = 0
+    """How many evaluations there were when the outputs' forms were chosen."""
+
+    @property
+    def forms(self) -> Forms | None:
+        """The outputs' forms; None before they were chosen."""
+        h = self.hyperparameters
+        if h is None or h.family is None or h.stretch is None or self.warp is None:
+            return None
+        return Forms(self.warp, h.family, h.stretch)
 
     def to_bytes(self) -> bytes:
         """Write the state down."""
         tensors: dict[str, Tensor] = {}
         meta: dict[str, object] = {"format": _FORMAT, "iteration": self.iteration, "sobol": self.sobol_position}
+        meta["formed"] = self.formed
         if self.trainee is not None:
             pcm, adam = self.trainee.pcm, self.trainee.adam
             tensors |= {"weights": pcm.weights, "first": adam.first, "second": adam.second}
@@ -46,6 +61,8 @@ class Learner:
             parts = {f.name: getattr(self.hyperparameters, f.name) for f in fields(self.hyperparameters)}
             tensors |= {_FIT + name: part for name, part in parts.items() if isinstance(part, Tensor)}
             meta["fit"] = {name: part for name, part in parts.items() if not isinstance(part, Tensor)}
+        if self.warp is not None:
+            tensors |= {_WARP + f.name: getattr(self.warp, f.name) for f in fields(Warp)}
         text = json.dumps({**meta, "checksum": checksum(json.dumps(meta), tensors)})
         tensors["meta"] = torch.tensor(list(text.encode()), dtype=torch.uint8)
         content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
@@ -59,7 +76,7 @@ class Learner:
         try:
             tensors = load(content)
             meta = json.loads(bytes(tensors.pop("meta").tolist()))
-            if meta["format"] == _FORMAT:
+            if meta["format"] in _KNOWN:
                 return cls._sound(meta, tensors)
         except (SafetensorError, LookupError, TypeError, ValueError) as error:
             raise StorageError(
@@ -74,10 +91,14 @@ class Learner:
         if meta.pop("checksum") != checksum(json.dumps(meta), tensors):
             raise ValueError("another checksum")
         trainee = hyperparameters = None
+        has_warp = any(n.startswith(_WARP) for n in tensors)
         if "weights" in tensors:
             pcm = PCM(tuple(meta["sizes"]), tensors["weights"])
             trainee = Trainee(pcm, Adam(meta["adam"], tensors["first"], tensors["second"]))
         if "fit" in meta:
             parts: dict[str, Any] = {n.removeprefix(_FIT): t for n, t in tensors.items() if n.startswith(_FIT)}
             hyperparameters = Hyperparameters(**parts, **meta["fit"])
-        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters)
+        warp = (
+            Warp(**{n.removeprefix(_WARP): t for n, t in tensors.items() if n.startswith(_WARP)}) if has_warp else None
+        )
+        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0))

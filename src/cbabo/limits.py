@@ -7,7 +7,8 @@ Symbols and shapes
     bound       b x r    sign * limit: base + span * theta
     excess      b x r    sign * mean + beta * std - bound: above zero where a limit is broken
 
-With signs applied everything is "minimise, and stay below", whatever the problem's directions are.
+With signs applied everything is "minimise, and stay below", whatever the problem's directions are. Where the surrogates learn
+warped outputs, limits are warped with them, and everything here is in warped units.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from cbabo.problem import Problem
+from cbabo.surrogate.warp import Warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,25 +40,34 @@ class Limits:
     """r: how far the bound moves to theta = 1; zero where it is fixed."""
     threshold: Tensor
     """r: which theta moves it (any where it is fixed)."""
+    warp: Warp | None = None
+    """r: how the limited output is warped; None: not at all."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Limits:
-        """Translate a problem's objective and constraints."""
+    def of(cls, problem: Problem, warp: Warp | None = None) -> Limits:
+        """Translate a problem's objective and constraints; warp: of all outputs, as the surrogates learn them."""
         rows = [(c, name) for c in problem.constraints for name in c.output_names]
         movable = problem.box.names
         real = {"dtype": torch.float64}
+        output = torch.tensor([problem.outputs.index(name) for _, name in rows])
+        sign = torch.tensor([c.sign for c, _ in rows], **real)  # type: ignore[arg-type]
+        mine = None if warp is None else warp.at(output)
         return cls(
-            goal=problem.objective.sign,
-            output=torch.tensor([problem.outputs.index(name) for _, name in rows]),
-            sign=torch.tensor([c.sign for c, _ in rows], **real),  # type: ignore[arg-type]
+            goal=problem.objective.sign * (1.0 if warp is None else float(warp.orientation[0])),
+            output=output,
+            sign=sign if mine is None else sign * mine.orientation,
             base=torch.tensor([c.sign * c.strictest for c, _ in rows], **real),  # type: ignore[arg-type]
             span=torch.tensor([c.scale if c.movable else 0.0 for c, _ in rows], **real),  # type: ignore[arg-type]
             threshold=torch.tensor([movable.index(c.name) if c.movable else 0 for c, _ in rows]),
+            warp=mine,
         )
 
     def bound(self, theta: Tensor) -> Tensor:
         """Return the bounds (b x r) at theta (b x k)."""
-        return torch.addcmul(self.base, self.span, theta[:, self.threshold])
+        bound = torch.addcmul(self.base, self.span, theta[:, self.threshold])
+        if self.warp is None:
+            return bound
+        return self.sign * self.warp.forward(self.sign * self.warp.orientation * bound)
 
     def excess(self, mean: Tensor, std: Tensor, theta: Tensor, beta: float) -> Tensor:
         """Return by how much the upper confidence bounds exceed the limits, b x r."""

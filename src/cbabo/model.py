@@ -16,27 +16,28 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from cbabo.answers import Answer, Estimate, LimitChange, Recommendation
+from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
+from cbabo.belief import Belief, believe
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
 from cbabo.designs import snapped
-from cbabo.errors import InputError, ModelError
+from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.limits import Limits
+from cbabo.library import NEARLY, Quick, stock
+from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
+from cbabo.polish import Polished, Solver
 from cbabo.problem import Problem
 from cbabo.recommend import Intent, Proposals, propose
-from cbabo.seeding import child, child_seed
-from cbabo.selection import ThresholdSampler
+from cbabo.seeding import child_seed
 from cbabo.settings import Settings
-from cbabo.space import FloatArray
-from cbabo.step import FEWEST, fit_surrogates, untrained
+from cbabo.space import FloatArray, is_number
+from cbabo.step import FEWEST, train_whole
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
-from cbabo.training import train
 
-Method = Literal["pcm"]
+Method = Literal["pcm", "solver"]
 _NOT_FOLLOWED = "no limits that follow all intents are believed feasible; these move some of them the other way"
 
 
@@ -49,20 +50,49 @@ class Model:
     seed: int
     evaluations: Evaluations
     """What it was trained on, failed ones included."""
-    surrogates: Surrogates
-    pcm: PCM
+    belief: Belief
+    """The surrogates of the measured designs."""
+    network: PCM | None = None
+    """The network as the run trained it; None where it did not."""
 
-    def predict(self, thresholds: Mapping[str, float], *, method: Method = "pcm") -> Answer:
-        """Return the design for these limits, with what it is believed to do."""
-        return self.predict_many(self.problem.box.row(thresholds), method=method).answer(0)
+    def predict(
+        self, thresholds: Mapping[str, float], *, probability: float | None = None, method: Method | None = None
+    ) -> Answer:
+        """Return the design for these limits, with what it is believed to do.
 
-    def predict_many(self, thresholds: ThresholdsLike, *, method: Method = "pcm") -> Answers:
-        """Return the designs for many limits: a table by name, or n x k in the order of the movable constraints."""
-        if method != "pcm":
-            raise InputError(f"predict: method must be 'pcm', got {method!r}")
+        probability: of feasibility that the solver aims at least at, as the settings say unless given; method: "pcm" for the
+        network alone, "solver" for the surrogates' problem solved, as the settings say unless given.
+        """
+        return self.predict_many(self.problem.box.row(thresholds), probability=probability, method=method).answer(0)
+
+    def predict_many(
+        self,
+        thresholds: ThresholdsLike,
+        *,
+        probability: float | None = None,
+        method: Method | None = None,
+        fast: bool = False,
+    ) -> Answers:
+        """Return the designs for many limits: a table by name, or n x k in the order of the movable constraints.
+
+        fast: for maps and sliders, answer from a library of solved thresholds (made at the first such call) instead of solving.
+        """
+        wanted = self.settings.probability if probability is None else probability
+        if not is_number(wanted) or not 0.0 < wanted < 1.0:
+            raise InputError(f"predict: probability must be a number between 0 and 1, got {shown(probability)}")
+        if method is None:
+            method = "pcm" if self.settings.answer == "network" else "solver"
+        if method not in ("pcm", "solver"):
+            raise InputError(f"predict: method must be 'pcm' or 'solver', got {shown(method)}")
         rows = self.problem.box.array(thresholds)
         theta = np.clip(self.problem.box.to_theta(rows), 0.0, 1.0)
-        return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))))
+        if method == "pcm":
+            return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))), wanted)
+        with one_thread():
+            answer = self.quick.answers if fast else self.solver.answers
+            found = answer(theta, wanted)
+        x = np.array([f.x for f in found]).reshape(-1, self.problem.space.dimension)
+        return Answers(self, rows, snapped(self.problem.space, torch.from_numpy(x)), wanted, found)
 
     def recommend(
         self, base: Mapping[str, float], intents: Mapping[str, Intent], *, alternatives: int = 3
@@ -73,9 +103,7 @@ class Model:
         """
         if not isinstance(alternatives, int) or isinstance(alternatives, bool) or alternatives < 0:
             raise InputError(f"recommend: alternatives must be a whole number from 0 on, got {alternatives!r}")
-        found = propose(
-            self.problem, self.settings, self.seed, self.surrogates, self.pcm, base, intents, 1 + alternatives
-        )
+        found = propose(self.problem, self.settings, self.seed, self.belief, self.pcm, base, intents, 1 + alternatives)
         box = self.problem.box
         answers = self.predict_many(np.vstack([box.row(base), box.from_theta(found.theta)]))
         proposals = tuple(self._proposal(found, answers, i) for i in range(len(found.theta)))
@@ -104,8 +132,12 @@ class Model:
         return Recommendation(answer.thresholds, answer, base, improvement, float(found.utility[i]), changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file: tensors and JSON, never pickle."""
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.surrogates, self.pcm)
+        """Write the model to one file: tensors and JSON, never pickle.
+
+        A network that was never asked for is not trained only to be written, unless it is what answers.
+        """
+        network = self.pcm if self.settings.answer == "network" or "pcm" in vars(self) else self.network
+        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, network)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -113,9 +145,26 @@ class Model:
         return cls(**read_model(Path(path)))
 
     @cached_property
-    def limits(self) -> Limits:
-        """The problem's objective and limits as tensors."""
-        return Limits.of(self.problem)
+    def pcm(self) -> PCM:
+        """The network: the run's own, or else trained on the surrogates over the whole horizon, when first asked for."""
+        return self.network or train_whole(self.belief, self.settings, self.seed)
+
+    @property
+    def surrogates(self) -> Surrogates:
+        """The Gaussian processes of the outputs, as the settings have them learned."""
+        return self.belief.surrogates
+
+    @cached_property
+    def solver(self) -> Solver:
+        """What answers thresholds by the surrogates."""
+        return solver_for(self.belief)
+
+    @cached_property
+    def quick(self) -> Quick:
+        """What answers thresholds from a library, solved when first asked for."""
+        with one_thread():
+            seed = child_seed(self.seed, "library")
+            return Quick(self.solver, stock(self.solver, self.settings.probability, self.settings.library, seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +176,10 @@ class Answers:
     """n x k, natural units, in the order of the movable constraints."""
     x: Tensor
     """n x d, unit cube, legal."""
+    probability: float
+    """Of feasibility, at which the solver aimed."""
+    found: tuple[Polished, ...] | None = None
+    """n, what the solver found; None for the network's answers."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -138,17 +191,38 @@ class Answers:
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and deviations of all outputs, n x q each."""
-        with one_thread(), torch.no_grad():
-            mean, std = self.model.surrogates.mean_and_std(self.x)
-        return mean.numpy(), std.numpy()
+        """Means and deviations of all outputs, n x q each; measured values, and zero, for measured designs."""
+        mean, std = (part.numpy() for part in self.model.belief.natural(*self._believed))
+        for i, row in self.measured.items():
+            mean[i], std[i] = self.model.belief.measured.y[row], 0.0
+        return mean, std
 
     @cached_property
     def probability_feasible(self) -> FloatArray:
-        """The probability, n, that all limits are obeyed."""
-        mean, std = (torch.from_numpy(part) for part in self.moments)
+        """The probability, n, that all limits are obeyed; 1 for measured designs that do."""
         theta = torch.from_numpy(self.model.problem.box.to_theta(self.thresholds))
-        return self.model.limits.log_probability(mean, std, theta).exp().numpy()
+        chance = self.model.belief.limits.log_probability(*self._believed, theta).exp().numpy()
+        chance[list(self.measured)] = 1.0
+        return chance
+
+    @cached_property
+    def measured(self) -> dict[int, int]:
+        """Which answers are measured designs, and the row of each among the measured evaluations."""
+        return {i: f.measured for i, f in enumerate(self.found or ()) if f.measured is not None}
+
+    @cached_property
+    def _believed(self) -> tuple[Tensor, Tensor]:
+        """Means and deviations, n x q each, in the surrogates' units."""
+        with one_thread(), torch.no_grad():
+            return self.model.surrogates.mean_and_std(self.x)
+
+    def status(self, i: int) -> Status:
+        """Return what one of the answers is."""
+        if i in self.measured:
+            return "verified"
+        if self.found is not None and self.probability_feasible[i] < self.probability - NEARLY:
+            return "unreachable"
+        return "predicted"
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -179,15 +253,23 @@ class Answers:
             objective=outputs[problem.objective.name],
             outputs=outputs,
             probability_feasible=float(self.probability_feasible[i]),
-            status="predicted",
+            status=self.status(i),
+            closest_thresholds=self._closest(i) if self.status(i) == "unreachable" else None,
             warnings=outside_warnings(problem, self.thresholds[i]),
         )
+
+    def _closest(self, i: int) -> Mapping[str, float] | None:
+        box = self.model.problem.box
+        asked = np.clip(box.to_theta(self.thresholds[i : i + 1])[0], 0.0, 1.0)
+        with one_thread():
+            theta = self.model.solver.closest(asked, self.probability)
+        return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
 
 def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, seed: int) -> Model:
     """Make a model of everything measured so far; nothing is written and the learner is not advanced.
 
-    The network is the learner's. One that was never trained, as with imported runs only, is trained here over the whole horizon.
+    The network is the learner's; one that was never trained is trained when it is first asked for.
     """
     measured = evaluations.complete
     if len(measured) < FEWEST:
@@ -195,20 +277,9 @@ def make_model(evaluations: Evaluations, learner: Learner, settings: Settings, s
             f"a model needs at least {FEWEST} measured designs, got {len(measured)}; run more evaluations first"
         )
     with one_thread():
-        surrogates = fit_surrogates(measured, learner)
-        trainee = learner.trainee
-        if trainee is None:
-            sampler = ThresholdSampler(len(evaluations.problem.box.names), child_seed(seed, "sobol"))
-            random = child(seed, "thresholds of an untrained model")
-            thetas, _ = sampler.draw(settings.training_steps, settings.thresholds_per_step, random)
-            trainee = train(
-                untrained(evaluations.problem, settings, seed),
-                surrogates,
-                Limits.of(evaluations.problem),
-                thetas,
-                settings,
-            )
-    return Model(evaluations.problem, settings, seed, evaluations, surrogates, trainee.pcm)
+        belief = believe(evaluations, learner, settings)
+    network = None if learner.trainee is None else learner.trainee.pcm
+    return Model(evaluations.problem, settings, seed, evaluations, belief, network)
 
 
 def outside_warnings(problem: Problem, thresholds: FloatArray) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,16 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from cbabo.belief import Belief
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.hazard import learn_hazard
 from cbabo.pcm import PCM
 from cbabo.problem import Problem
 from cbabo.settings import Settings
 from cbabo.storage.store import versions
-from cbabo.surrogate import Surrogates
+from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.threads import one_thread
 
 FORMAT = 1
@@ -35,13 +37,16 @@ def write_model(
     settings: Settings,
     seed: int,
     evaluations: Evaluations,
-    surrogates: Surrogates,
-    pcm: PCM,
+    belief: Belief,
+    network: PCM | None,
 ) -> None:
     """Write the parts of a model."""
-    arrays, meta = surrogates.to_arrays()
+    arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
-    tensors["pcm.weights"] = pcm.weights.contiguous()
+    if belief.warp is not None:
+        tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
+    if network is not None:
+        tensors["pcm.weights"] = network.weights.contiguous()
     header = {
         "format": FORMAT,
         "versions": versions(),
@@ -50,7 +55,7 @@ def write_model(
         "settings": settings.model_dump(),
         "seed": seed,
         "surrogates": meta,
-        "pcm_sizes": pcm.sizes,
+        "pcm_sizes": None if network is None else network.sizes,
         "evaluations": [_plain(row) for row in evaluations],
     }
     sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
@@ -67,7 +72,7 @@ def write_model(
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """Read the parts of a model: problem, settings, seed, evaluations, surrogates, pcm."""
+    """Read the parts of a model: problem, settings, seed, evaluations, belief, network."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -102,19 +107,32 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
         raise ValueError("the problem's digest differs")
     prefix = "surrogates."
     arrays = {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
-    sizes = tuple(header["pcm_sizes"])
-    weights = tensors["pcm.weights"]
-    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
-    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
+    surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
+    warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
+    h = surrogates.hyperparameters
+    forms = (
+        Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
+    )
+    hazard = None if forms is None else learn_hazard(evaluations)
     return {
         "problem": problem,
         "settings": Settings(**header["settings"]),
         "seed": header["seed"],
-        "evaluations": Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"])),
-        "surrogates": Surrogates.from_arrays(arrays, header["surrogates"]),
-        "pcm": PCM(sizes, weights),
+        "evaluations": evaluations,
+        "belief": Belief(problem, evaluations.complete, surrogates, forms, hazard=hazard),
+        "network": _network(problem, header["pcm_sizes"], tensors),
     }
+
+
+def _network(problem: Problem, stated: list[int] | None, tensors: dict[str, torch.Tensor]) -> PCM | None:
+    if stated is None:
+        return None
+    sizes, weights = tuple(stated), tensors["pcm.weights"]
+    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
+    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    return PCM(sizes, weights)
 
 
 def _plain(row: Evaluation) -> dict[str, Any]:

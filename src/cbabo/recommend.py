@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cbabo.belief import Belief
 from cbabo.constraints import FEASIBILITY_TOLERANCE
 from cbabo.designs import snapped
 from cbabo.errors import InputError, shown
@@ -35,7 +36,6 @@ from cbabo.problem import Problem
 from cbabo.seeding import child
 from cbabo.settings import Settings
 from cbabo.space import FloatArray
-from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 
 Intent = Literal["tighten", "lock", "loosen", "<", "=", ">"]
@@ -65,7 +65,7 @@ def propose(
     problem: Problem,
     settings: Settings,
     seed: int,
-    surrogates: Surrogates,
+    belief: Belief,
     pcm: PCM,
     base: Mapping[str, float],
     intents: Mapping[str, Intent],
@@ -80,7 +80,9 @@ def propose(
     limits = Limits.of(problem)
     theta = _candidates(theta_base, directions, settings, seed)
     with one_thread():
-        mean = surrogates.mean(snapped(problem.space, pcm.designs(torch.from_numpy(np.vstack([theta_base, theta])))))
+        x = snapped(problem.space, pcm.designs(torch.from_numpy(np.vstack([theta_base, theta]))))
+        mean = belief.surrogates.mean(x)
+        mean = belief.natural(mean, torch.zeros_like(mean))[0]
     objective = limits.goal * mean[:, 0].numpy()
     nothing = torch.zeros_like(mean)
     excess = limits.excess(mean[1:], nothing[1:], torch.from_numpy(theta), 0.0)

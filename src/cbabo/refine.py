@@ -13,6 +13,7 @@ import torch
 
 from cbabo.acquisition import maximise
 from cbabo.answers import Answer, Estimate
+from cbabo.correct import correct
 from cbabo.designs import snapped
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.model import Model, outside_warnings
@@ -20,6 +21,8 @@ from cbabo.seeding import child_seed
 from cbabo.space import FloatArray, Point
 from cbabo.surrogate import fit
 from cbabo.threads import one_thread
+
+_LITTLE = 1e-3  # of the objective's span over the box: an expected gain below ends a refinement
 
 Measure = Callable[[Point], Evaluation]
 """Evaluates a design, stores the outcome, and returns it; failed or complete."""
@@ -30,26 +33,42 @@ def refine(
 ) -> Answer:
     """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, every further one looks for a better one.
 
-    Every call after the first refits the surrogates on all data and maximises LogcEI within `refine_radius` of the prediction,
-    among designs that were not tried before; it ends early if there is none. The better design is returned: feasible before
-    infeasible, then by objective, or by total violation where none is feasible. Failed evaluations are told as warnings.
-    start: a design to begin with instead of the prediction.
+    Where the network answers, every call after the first refits the surrogates on all data and maximises LogcEI within
+    `refine_radius` of the prediction; where the solver does, it learns from the error just seen and solves again close by (see
+    `correct`). Designs that were tried before are left out; it ends early if there is no other, and from the third call on if
+    little is left to gain. The best design is returned: feasible before infeasible, then by objective, or by total violation
+    where none is feasible. Failed evaluations are told as warnings. start: a design to begin with instead of the prediction.
     """
     row = model.problem.box.row(thresholds)
     predicted = model.predict(thresholds)
+    solving = model.settings.answer == "solver"
+    tried = predicted.verified or any(e.point == predicted.point for e in model.evaluations.complete)
+    known = solving and start is None and tried  # nothing to verify: the calls are left for improving it
     centre = predicted.point if start is None else start
     made: list[Evaluation] = []
-    for number in range(evaluations):
-        point = centre if number == 0 else _next(model, centre, row, made, number)
+    notes: list[str] = []
+    for number in range(0 if known and evaluations == 1 else evaluations):
+        if number == 0 and not known:
+            point: Point | None = centre
+        elif solving:
+            found = correct(model, row, centre, made)
+            point = None if found is None else found.point
+            if found is None or (number > 1 and found.gain < _LITTLE):
+                notes.append(f"stopped after {number} evaluations: less than {_LITTLE:g} of the span is left to gain")
+                break
+        else:
+            point = _next(model, centre, row, made, number)
         if point is None:
             break
         made.append(measure(point))
-    failures = tuple(f"evaluation {e.id} failed: {e.failure}" for e in made if e.state != "complete")
+    notes += [f"evaluation {e.id} failed: {e.failure}" for e in made if e.state != "complete"]
     measured = [e for e in made if e.state == "complete"]
-    if not measured:
-        return replace(predicted, warnings=(*predicted.warnings, *failures, "not verified: every evaluation failed"))
+    if not measured and not known:
+        return replace(predicted, warnings=(*predicted.warnings, *notes, "not verified: every evaluation failed"))
+    if solving:
+        measured += model.evaluations.complete
     answer = verified(model, row, better(model, row, measured))
-    return replace(answer, warnings=(*answer.warnings, *failures))
+    return replace(answer, warnings=(*answer.warnings, *notes))
 
 
 def better(model: Model, row: FloatArray, measured: Sequence[Evaluation]) -> Evaluation:
@@ -97,7 +116,7 @@ def _next(model: Model, start: Point, row: FloatArray, made: Sequence[Evaluation
         seed = child_seed(model.seed, "refine", number)
         chosen = maximise(
             surrogates,
-            model.limits,
+            model.belief.limits,
             theta,
             best,
             lower,

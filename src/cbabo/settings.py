@@ -54,8 +54,26 @@ class Settings(BaseModel):
     candidates: int = Field(default=1000, ge=1)
     """Designs among which a batch is chosen."""
 
-    candidate_source: Literal["network", "random"] = "network"
-    """Where they come from: the network at sampled thresholds, or uniformly at random (an ablation)."""
+    candidate_source: Literal["network", "random", "solver"] = "solver"
+    """Where a batch comes from: the network at sampled thresholds, designs at random (an ablation), or the solver."""
+
+    surrogates: Literal["plain", "warped"] = "warped"
+    """What is fitted: BoTorch's model of the raw outputs; or of outputs warped as likelihood says, nearly without noise."""
+
+    answer: Literal["network", "solver"] = "solver"
+    """What answers a threshold: the network alone, or the surrogates' problem solved, with measured designs as the floor."""
+
+    probability: float = Field(default=0.98, gt=0, lt=1)
+    """Least probability of feasibility at which the solver's answers aim."""
+
+    answers_per_batch: int = Field(default=3, ge=0)
+    """Of `batch_size` designs from the solver, how many are answers; the others look for something better elsewhere."""
+
+    batch_thresholds: int = Field(default=16, ge=1)
+    """Thresholds that the solver considers for one batch."""
+
+    library: int = Field(default=256, ge=1)
+    """Solved thresholds from which all others are answered where answers must be fast."""
 
     similarity: float = Field(default=0.05, ge=0)
     """Least distance in the unit cube between two designs of a batch."""
@@ -115,7 +133,7 @@ class Settings(BaseModel):
     @classmethod
     def paper(cls) -> Settings:
         """Return the settings of the paper, to the letter."""
-        return cls()
+        return cls(candidate_source="network", surrogates="plain", answer="network")
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Settings:

@@ -6,22 +6,26 @@ is stored with the batch, so that a killed run goes on exactly where it was.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from cbabo.batch import choose_batch
+from cbabo.belief import Belief, believe
 from cbabo.designs import latin_hypercube, snapped
 from cbabo.evaluations import Evaluations
+from cbabo.focus import Focus
 from cbabo.learner import Learner
-from cbabo.limits import Limits
 from cbabo.pcm import PCM, Adam
 from cbabo.problem import Problem
+from cbabo.quasirandom import sobol
 from cbabo.seeding import child, child_seed
 from cbabo.selection import ThresholdSampler, select
 from cbabo.settings import Settings
 from cbabo.space import Point
-from cbabo.surrogate import Surrogates, fit
 from cbabo.threads import one_thread
 from cbabo.training import Trainee, train
 
@@ -30,17 +34,23 @@ FEWEST = 2
 
 
 def step(
-    evaluations: Evaluations, pending: Evaluations, state: bytes | None, settings: Settings, seed: int
+    evaluations: Evaluations,
+    pending: Evaluations,
+    state: bytes | None,
+    settings: Settings,
+    seed: int,
+    focus: Focus | None = None,
 ) -> tuple[list[Point], bytes]:
     """Propose the next batch.
 
     1. The first call lays out a Latin hypercube that tops up what was imported to `initial_evaluations`.
     2. Every further call fits the surrogates to all measured designs, starting from the last fit,
-    3. trains the network on them for `inner_steps` steps,
-    4. and selects `batch_size` designs among the network's candidates.
+    3. and, as the settings say, trains the network on them for `inner_steps` steps and selects `batch_size` designs among its
+       candidates, or solves the surrogates' problem at fresh thresholds and looks for discoveries.
 
     evaluations: everything measured so far, failures included; pending: asked for and not yet told; state: what the
-    previous call returned, None at first. Too few measured designs to learn from are met with a Latin hypercube.
+    previous call returned, None at first; focus: the thresholds that matter, None for the whole box (the network always learns
+    the whole box). Too few measured designs to learn from are met with a Latin hypercube.
     """
     learner = Learner.from_bytes(state)
     problem, measured = evaluations.problem, evaluations.complete
@@ -51,52 +61,92 @@ def step(
         batch = latin_hypercube(problem.space, size, seed, learner.iteration)
         return batch, replace(learner, iteration=learner.iteration + 1).to_bytes()
     with one_thread():
-        surrogates = fit_surrogates(measured, learner)
-        learner, candidates = learn(problem, surrogates, learner, settings, seed)
-        taken = (
-            torch.from_numpy(pending.x)
-            if len(pending)
-            else torch.empty(0, problem.space.dimension, dtype=torch.float64)
+        belief = believe(evaluations, learner, settings)
+        learner = replace(
+            learner, hyperparameters=belief.surrogates.hyperparameters, warp=belief.warp, formed=belief.formed
         )
-        chosen = select(
-            candidates,
-            surrogates,
-            Limits.of(problem),
-            len(problem.box.names),
-            settings.beta,
-            settings.similarity,
-            size,
-            taken,
-            child(seed, "batch", learner.iteration),
-        )
+        if settings.candidate_source == "solver":
+            chosen, learner = _from_solver(belief, evaluations, pending, learner, settings, seed, size, focus)
+        else:
+            chosen, learner = _from_network(belief, pending, learner, settings, seed, size)
     return problem.space.points(chosen.numpy()), replace(learner, iteration=learner.iteration + 1).to_bytes()
 
 
-def fit_surrogates(measured: Evaluations, learner: Learner) -> Surrogates:
-    """Fit one Gaussian process to every output of the measured designs, starting from the learner's last fit."""
-    return fit(torch.from_numpy(measured.x), torch.from_numpy(measured.y), warm=learner.hyperparameters)
+def _from_network(
+    belief: Belief, pending: Evaluations, learner: Learner, settings: Settings, seed: int, size: int
+) -> tuple[Tensor, Learner]:
+    """Train the network for one iteration and select among its candidates."""
+    learner, candidates = learn(belief, learner, settings, seed)
+    random = child(seed, "batch", learner.iteration)
+    k = len(belief.problem.box.names)
+    taken = _designs(belief.problem, pending)
+    beta, similarity = settings.beta, settings.similarity
+    return select(candidates, belief.surrogates, belief.limits, k, beta, similarity, size, taken, random), learner
 
 
-def learn(
-    problem: Problem, surrogates: Surrogates, learner: Learner, settings: Settings, seed: int
-) -> tuple[Learner, Tensor]:
+def _from_solver(
+    belief: Belief,
+    evaluations: Evaluations,
+    pending: Evaluations,
+    learner: Learner,
+    settings: Settings,
+    seed: int,
+    size: int,
+    focus: Focus | None,
+) -> tuple[Tensor, Learner]:
+    """Answer thresholds that matter, and look for something better elsewhere; pending designs count as believed."""
+    box, count = belief.problem.box, settings.batch_thresholds
+    if focus is None:
+        theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
+    else:
+        drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
+        theta = box.to_theta(focus.array[list(dict.fromkeys(drawn.tolist()))])
+    if len(pending):
+        belief = belief.expecting(torch.from_numpy(pending.x))
+    taken = _designs(belief.problem, evaluations.failed, pending)
+    answers = _turn(settings, size, learner.iteration)
+    chosen = choose_batch(belief, theta, answers, size, taken, child(seed, "batch", learner.iteration))
+    chosen = snapped(belief.problem.space, chosen)
+    return chosen, replace(learner, sobol_position=learner.sobol_position + count)
+
+
+def _turn(settings: Settings, size: int, iteration: int) -> int:
+    """Return how many answers a batch of this size has, so that their share comes out over the iterations."""
+    share = min(1.0, settings.answers_per_batch / settings.batch_size) if settings.batch_size > 1 else 0.6
+    return math.floor((iteration + 1) * size * share) - math.floor(iteration * size * share)
+
+
+def _designs(problem: Problem, *tables: Evaluations) -> Tensor:
+    """Return the designs (p x d) of some tables."""
+    return torch.from_numpy(np.vstack([np.empty((0, problem.space.dimension)), *(t.x for t in tables if len(t))]))
+
+
+def learn(belief: Belief, learner: Learner, settings: Settings, seed: int) -> tuple[Learner, Tensor]:
     """Train the network for one iteration; return the learner after it and the candidates (c x d) for a batch."""
+    problem = belief.problem
     k = len(problem.box.names)
     sampler = ThresholdSampler(k, child_seed(seed, "sobol"), learner.sobol_position)
     random = child(seed, "thresholds", learner.iteration)
     thetas, sampler = sampler.draw(settings.inner_steps, settings.thresholds_per_step, random)
     trainee = train(
-        learner.trainee or untrained(problem, settings, seed), surrogates, Limits.of(problem), thetas, settings
+        learner.trainee or untrained(problem, settings, seed), belief.surrogates, belief.limits, thetas, settings
     )
     theta, sampler = sampler.draw(1, settings.candidates, random)
     if settings.candidate_source == "network":
         candidates = trainee.pcm.designs(theta[0])
     else:
         candidates = torch.from_numpy(random.random((settings.candidates, problem.space.dimension)))
-    after = replace(
-        learner, sobol_position=sampler.position, trainee=trainee, hyperparameters=surrogates.hyperparameters
-    )
-    return after, snapped(problem.space, candidates)
+    return replace(learner, sobol_position=sampler.position, trainee=trainee), snapped(problem.space, candidates)
+
+
+def train_whole(belief: Belief, settings: Settings, seed: int) -> PCM:
+    """Train a network on these surrogates over the whole horizon."""
+    problem = belief.problem
+    sampler = ThresholdSampler(len(problem.box.names), child_seed(seed, "sobol"))
+    random = child(seed, "thresholds of an untrained model")
+    thetas, _ = sampler.draw(settings.training_steps, settings.thresholds_per_step, random)
+    with one_thread():
+        return train(untrained(problem, settings, seed), belief.surrogates, belief.limits, thetas, settings).pcm
 
 
 def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:

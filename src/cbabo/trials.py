@@ -64,5 +64,6 @@ class Trials:
         record = self._store.record
         evaluations = Evaluations(record.problem, self._store.evaluations())
         steps, state = self._store.learner()
-        batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed)
+        focus = self._store.focus()
+        batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed, focus)
         self._store.plan(batch, steps + 1, state)

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from cbabo.surrogate.fit import fit
+from cbabo.surrogate.forms import Forms, choose
 from cbabo.surrogate.gp import Hyperparameters, Prediction, Surrogates, condition
 from cbabo.surrogate.likelihood import Priors
+from cbabo.surrogate.pointwise import Pointwise
+from cbabo.surrogate.warp import Warp
 
-__all__ = ["Hyperparameters", "Prediction", "Priors", "Surrogates", "condition", "fit"]
+__all__ = [
+    "Forms",
+    "Hyperparameters",
+    "Pointwise",
+    "Prediction",
+    "Priors",
+    "Surrogates",
+    "Warp",
+    "choose",
+    "condition",
+    "fit",
+]

@@ -20,12 +20,13 @@ Everything runs on one thread (the caller's count is restored) and is the same t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
+from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
@@ -47,11 +48,14 @@ def fit(
     growth: float = 1.25,
     tolerance: float = 1e-7,
     max_rounds: int = 200,
+    family: Tensor | None = None,
+    stretch: Tensor | None = None,
 ) -> Surrogates:
     """Return surrogates fitted to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
     `warm` are the hyperparameters of an earlier fit to the same problem; `growth` 1 explores every time, inf never again.
-    `tolerance` is the gain in the objective per evaluation below which a descent ends.
+    `tolerance` is the gain in the objective per evaluation below which a descent ends. `family` (q) and `stretch` (q x d) are
+    each output's form (see `Hyperparameters`).
     """
     check_data(x, y, least=2)
     if warm is not None:
@@ -66,16 +70,21 @@ def fit(
                 f"Expected outputs with a finite spread, got values too large for it in output {int((~sound).nonzero()[0])}; "
                 "change its unit."
             )
-        objective = Objective(x, ((y - centre) / scale).T.contiguous(), priors or Priors.botorch(d))
+        priors = priors or Priors.botorch(d)
+        form = Hyperparameters(x, x, x, family=family, stretch=stretch)
+        objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, family)
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
             found, explored = search.from_scratch(torch.arange(y.shape[1])), len(x)
         else:
             found, explored = search.from_last(warm, growth)
-        lengthscales = found.u[:, :d].exp()
-        factor, noise = factorise(x, lengthscales, found.u[:, d].exp())
-        constant = objective.constant(factor)
-        hyperparameters = Hyperparameters(lengthscales, noise, constant, found.curvature, found.value, explored)
+        lengthscales, noise = found.u[:, :d].exp(), found.u[:, d].exp()
+        hyperparameters = Hyperparameters(
+            lengthscales, noise, noise, found.curvature, found.value, explored, None, family, stretch
+        )
+        factor, noise = factorise(x, hyperparameters)
+        constant, amplitude = objective.moments(factor)
+        hyperparameters = replace(hyperparameters, noise=noise, constant=constant, amplitude=amplitude)
         return assembled(x, y, hyperparameters, centre, scale, factor)
 
 
@@ -90,7 +99,7 @@ class _Search:
         u = torch.cat([warm.lengthscales, warm.noise.unsqueeze(-1)], dim=-1).log()
         outputs = torch.arange(len(u))
         found = self._descend(self.objective, outputs, u, warm.curvature, self.tolerance)
-        n = len(self.objective.x)
+        n = self.objective.x.shape[-2]
         explore = n >= growth * warm.explored
         surprised = ~found.value.isfinite()
         if warm.value is not None:
@@ -102,23 +111,31 @@ class _Search:
 
     def from_scratch(self, outputs: Tensor) -> Descent:
         """Return the best of all starts for the given outputs (o indices)."""
-        starts = _starts(self.objective.priors, self.objective.x.shape[1])
+        starts = self._starts(outputs)
         while True:
             found = self._best_of(starts, outputs)
             if bool(found.value.isfinite().all()):
                 return found
-            if bool((starts[:, -1] >= 0.0).all()):
+            if bool((starts[..., -1] >= 0.0).all()):
                 j = int(outputs[(~found.value.isfinite()).nonzero()[0]])
                 raise SurrogateError(
                     f"Expected a covariance matrix with a Cholesky factor at one start at least, got none for output {j} with "
                     "any noise variance up to 1; look for extreme values in that output."
                 )
-            starts[:, -1] = (starts[:, -1] + math.log(10.0)).clamp_max(0.0)
+            starts[..., -1] = (starts[..., -1] + math.log(10.0)).clamp_max(0.0)
+
+    def _starts(self, outputs: Tensor) -> Tensor:
+        """Return starts (t x o x p) for the given outputs."""
+        d, family = self.objective.x.shape[-1], self.objective.family
+        starts = _starts(self.objective.priors, d).unsqueeze(1).repeat(1, len(outputs), 1)
+        if family is not None:
+            starts[:, family[outputs] == kernel.ADDITIVE, :d] -= 0.5 * math.log(d)  # distances do not grow with d
+        return torch.maximum(starts, self.objective.priors.lower(d))
 
     def _best_of(self, starts: Tensor, outputs: Tensor) -> Descent:
         t, o = len(starts), len(outputs)
         thinned = self.objective.thinned(_SUBSET)
-        rough = self._descend(thinned, outputs.repeat(t), starts.repeat_interleave(o, dim=0), None, _ROUGH)
+        rough = self._descend(thinned, outputs.repeat(t), starts.flatten(0, 1), None, _ROUGH)
         at = rough.value.reshape(t, o).argmin(0) * o + torch.arange(o)
         return self._descend(self.objective, outputs, rough.u[at], rough.curvature[at], self.tolerance)
 
@@ -128,7 +145,7 @@ class _Search:
         def function(u: Tensor, problems: Tensor) -> tuple[Tensor, Tensor]:
             return objective.value_and_gradient(u, outputs[problems])
 
-        lower = objective.priors.lower(objective.x.shape[1])
+        lower = objective.priors.lower(objective.x.shape[-1])
         return descend(function, u, lower, curvature, tolerance=tolerance, max_rounds=self.max_rounds)
 
 

@@ -36,6 +36,7 @@ _CHUNK_ELEMENTS = 250_000  # of q x b x n: the largest tensors of one query stay
 _LEAST_VARIANCE = 1e-12  # of z: rounding must not make a variance negative
 _LARGEST_NOISE = 1.0  # of z: noise raised beyond this would explain everything
 _FORMAT = 1
+_OPTIONAL = ("curvature", "value", "amplitude", "family", "stretch")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,23 @@ class Hyperparameters:
     """q, the objective per evaluation that they reached, to be minimised."""
     explored: int = 0
     """how many evaluations there were when the fit last started from scratch too."""
+    amplitude: Tensor | None = None
+    """q, variance of the process; None: 1, and deviations are the latent function's, without noise."""
+    family: Tensor | None = None
+    """q, each output's kernel (see `kernel`); None: all are smooth."""
+    stretch: Tensor | None = None
+    """q x d, how much each output's variables are stretched near their lower bounds; None: none is."""
+
+    def stretched(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return points x (b x d) as the kernel sees them (b x d or q x b x d), and the derivative; None: 1."""
+        if self.stretch is None:
+            return x, None
+        a = self.stretch.unsqueeze(-2)
+        rise = torch.expm1(a)
+        at = 1.0 + rise * x
+        plain = a == 0
+        safe = torch.where(plain, 1.0, a)
+        return torch.where(plain, x, at.log() / safe), torch.where(plain, 1.0, rise / (safe * at))
 
 
 @dataclass(frozen=True)
@@ -77,10 +95,14 @@ class Surrogates:
     def predict(self, x: Tensor) -> Prediction:
         """Return means and standard deviations at x (b x d), ready to give derivatives without autograd; not chunked."""
         check_query(x, self.x.shape[1])
-        k, slope = kernel.correlation_and_slope(kernel.left(x, self.hyperparameters.lengthscales), self._right)
+        h = self.hyperparameters
+        u, rise = h.stretched(x)
+        k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
         variance = (1.0 - v.square().sum(-1)).clamp_min(_LEAST_VARIANCE)
-        return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, x, slope, v)
+        if h.amplitude is not None:
+            variance = (variance + h.noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
+        return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, rise, slope, v)
 
     def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations (b x q each, natural units) at x (b x d); differentiable in x by autograd."""
@@ -91,13 +113,27 @@ class Surrogates:
     def mean(self, x: Tensor) -> Tensor:
         """Return means (b x q, natural units) at x (b x d), several times cheaper than with deviations."""
         check_query(x, self.x.shape[1])
-        lengthscales = self.hyperparameters.lengthscales
+        h = self.hyperparameters
         return torch.cat(
             [
-                self._mean(kernel.correlation(kernel.left(part, lengthscales), self._right))
+                self._mean(kernel.correlation(kernel.left(h.stretched(part)[0], h.lengthscales), self._right, h.family))
                 for part in _chunks(x, self._chunk)
             ]
         )
+
+    def mean_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means (b x q, natural units) and their derivatives by x (b x q x d) at x (b x d)."""
+        check_query(x, self.x.shape[1])
+        h = self.hyperparameters
+        parts = []
+        with torch.no_grad():
+            for part in _chunks(x, self._chunk):
+                u, rise = h.stretched(part)
+                k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
+                pulled = self._pull(slope * self.weights.unsqueeze(-2), u, rise) * h.lengthscales.pow(-2).unsqueeze(-2)
+                parts.append((self._mean(k), pulled.transpose(0, 1)))
+        mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
+        return mean, gradient * self.scale.unsqueeze(-1)
 
     def mean_std_and_gradients(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return mean, std (b x q each) and their derivatives by x (b x q x d each) at x (b x d), without autograd."""
@@ -118,7 +154,9 @@ class Surrogates:
         precision = torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
         z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
         mean = (z - self.weights / precision).T * self.scale + self.centre
-        return mean, precision.rsqrt().T * self.scale
+        amplitude = self.hyperparameters.amplitude
+        scale = self.scale if amplitude is None else self.scale * amplitude.sqrt()
+        return mean, precision.rsqrt().T * scale
 
     def with_data(self, x: Tensor, y: Tensor) -> Surrogates:
         """Return surrogates conditioned on further points x (b x d) and outputs y (b x q); all that was fitted is kept."""
@@ -149,7 +187,7 @@ class Surrogates:
             "noise": h.noise,
             "constant": h.constant,
         }
-        tensors |= {k: t for k, t in (("curvature", h.curvature), ("value", h.value)) if t is not None}
+        tensors |= {k: t for k in _OPTIONAL if (t := getattr(h, k)) is not None}
         return {k: v.numpy().copy() for k, v in tensors.items()}, {"format": _FORMAT, "explored": h.explored}
 
     @classmethod
@@ -167,24 +205,27 @@ class Surrogates:
                 f"Expected one centre, scale, noise and constant for each column of y {tuple(t['y'].shape)}, got "
                 f"{[tuple(t[name].shape) for name in ('centre', 'scale', 'noise', 'constant')]}; the saved data are damaged."
             )
+        if "family" in t:
+            t["family"] = t["family"].long()
         hyperparameters = Hyperparameters(
             t["lengthscales"],
             t["noise"],
             t["constant"],
-            t.get("curvature"),
-            t.get("value"),
-            int(meta.get("explored", 0)),
+            explored=int(meta.get("explored", 0)),
+            **{k: t.get(k) for k in _OPTIONAL},
         )
         return condition(t["x"], t["y"], hyperparameters, t["centre"], t["scale"])
 
     @cached_property
     def _right(self) -> Tensor:
-        return kernel.right(self.x, self.hyperparameters.lengthscales).contiguous()
+        h = self.hyperparameters
+        return kernel.right(h.stretched(self.x)[0], h.lengthscales).contiguous()
 
     @cached_property
     def _ones_and_x(self) -> Tensor:
-        """n x (1 + d)."""
-        return torch.cat([torch.ones_like(self.x[:, :1]), self.x - kernel.CENTRE], dim=-1)
+        """n x (1 + d), or q x n x (1 + d) where variables are stretched."""
+        u = self.hyperparameters.stretched(self.x)[0]
+        return torch.cat([torch.ones_like(u[..., :1]), u - kernel.CENTRE], dim=-1)
 
     @property
     def _chunk(self) -> int:
@@ -193,6 +234,25 @@ class Surrogates:
     def _mean(self, k: Tensor) -> Tensor:
         z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
         return z * self.scale + self.centre
+
+    def _pull(self, coefficients: Tensor, u: Tensor, rise: Tensor | None, at: Tensor | None = None) -> Tensor:
+        """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, with k') on the data.
+
+        u: query points as the kernel sees them, rise: their derivative; at: the outputs o, all if None.
+        """
+        h, points = self.hyperparameters, self._ones_and_x
+        if at is not None and rise is not None:
+            points, u, rise = points[at], u[at], rise[at]
+        sums = coefficients @ points
+        pulled = sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)
+        if h.family is not None:
+            family, lengthscales, right = (t if at is None else t[at] for t in (h.family, h.lengthscales, self._right))
+            summed = (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+            if len(summed):
+                left = kernel.left(u, lengthscales)[summed]
+                pulled[summed] = kernel.additive_pull(coefficients[summed], left, right[summed])
+                pulled[summed] *= lengthscales[summed].unsqueeze(-2)
+        return pulled if rise is None else pulled * rise
 
     def _single(self, j: int) -> Any:
         from botorch.models import SingleTaskGP
@@ -223,7 +283,8 @@ class Prediction:
     std: Tensor
     """b x q, natural units, of the latent function."""
     _surrogates: Surrogates = field(repr=False)
-    _x: Tensor = field(repr=False)
+    _u: Tensor = field(repr=False)
+    _rise: Tensor | None = field(repr=False)
     _slope: Tensor = field(repr=False)
     _v: Tensor = field(repr=False)
 
@@ -234,33 +295,39 @@ class Prediction:
         """
         s = self._surrogates
         with torch.no_grad():
-            on_mean, on_std = (weight_mean * s.scale).T, (weight_std * s.scale.square() / self.std).T
+            on_mean, on_std = (weight_mean * s.scale).T, (weight_std * self._share).T
             used = ((weight_mean != 0) | (weight_std != 0)).any(0)
             factor, weights, slope, v = s.factor, s.weights, self._slope, self._v
             inverse_square = s.hyperparameters.lengthscales.pow(-2)
+            at = None
             if not bool(used.all()):
                 at = used.nonzero().squeeze(-1)
                 on_mean, on_std, factor, weights = on_mean[at], on_std[at], factor[at], weights[at]
                 slope, v, inverse_square = slope[at], v[at], inverse_square[at]
             w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
             w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
-            return (self._pull(w.mul_(slope)) * inverse_square.unsqueeze(-2)).sum(0)
+            return (s._pull(w.mul_(slope), self._u, self._rise, at) * inverse_square.unsqueeze(-2)).sum(0)
 
     def gradients(self) -> tuple[Tensor, Tensor]:
         """Return dmean/dx and dstd/dx (b x q x d each)."""
         s = self._surrogates
         with torch.no_grad():
             per_square = s.hyperparameters.lengthscales.pow(-2).unsqueeze(-2)
-            dmean = self._pull(self._slope * s.weights.unsqueeze(-2)) * (s.scale[:, None, None] * per_square)
+            dmean = s._pull(self._slope * s.weights.unsqueeze(-2), self._u, self._rise) * (
+                s.scale[:, None, None] * per_square
+            )
             w = torch.linalg.solve_triangular(s.factor, self._v, upper=False, left=False)
-            share = (s.scale.square() / self.std).T.unsqueeze(-1)
-            dstd = self._pull(w.mul_(self._slope)) * (-share * per_square)
+            share = self._share.T.unsqueeze(-1)
+            dstd = s._pull(w.mul_(self._slope), self._u, self._rise) * (-share * per_square)
         return dmean.transpose(0, 1), dstd.transpose(0, 1)
 
-    def _pull(self, coefficients: Tensor) -> Tensor:
-        """Return sum_r coefficients_r (x'_r - x) (o x b x d) for coefficients (o x b x n) on the data."""
-        sums = coefficients @ self._surrogates._ones_and_x
-        return sums[..., 1:] - sums[..., :1] * (self._x - kernel.CENTRE)
+    @property
+    def _share(self) -> Tensor:
+        """b x q: what v'dv is multiplied by in dstd."""
+        s = self._surrogates
+        amplitude = s.hyperparameters.amplitude
+        square = s.scale.square() if amplitude is None else s.scale.square() * amplitude
+        return square / self.std
 
 
 def condition(
@@ -280,7 +347,7 @@ def condition(
     x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # alignment decides last bits
     if centre is None or scale is None:
         centre, scale = standardisation(y)
-    factor, noise = factorise(x, hyperparameters.lengthscales, hyperparameters.noise)
+    factor, noise = factorise(x, hyperparameters)
     return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor)
 
 
@@ -293,9 +360,10 @@ def assembled(
     return Surrogates(x, y, hyperparameters, centre, scale, factor, weights)
 
 
-def factorise(x: Tensor, lengthscales: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
     """Return L (q x n x n) for x (n x d) and the noise (q) with which it exists: as given, or raised (see `condition`)."""
-    k = kernel.correlation(kernel.left(x, lengthscales), kernel.right(x, lengthscales))
+    u, noise = h.stretched(x)[0], h.noise
+    k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
     k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
     factor, info = torch.linalg.cholesky_ex(k)
     noise = noise.clone()

@@ -7,9 +7,10 @@ Symbols and shapes
     K        q x n x n   k(x, x; l) + eta I
     c        q        constant mean; the best c given l and eta is 1'K^-1 z / 1'K^-1 1 (it has no prior), so it is not sought
     a        q x n    K^-1 (z - c)
+    s2       q        amplitude: 1, or the likeliest one, (z - c)'a / n; the covariance is s2 K
     J        q        -(log N(z | c, K) + log p(l) + log p(eta)) / n, as BoTorch's ExactMarginalLogLikelihood, negated
 
-Gradient: with A = K^-1 - a a' and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and
+Gradient: with A = K^-1 - a a' / s2 and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and
 dJ/dlog eta = eta tr(A) / 2n, both less the priors' share. The double sum is a matrix product, for G is symmetric:
 2 (rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -25,6 +27,7 @@ from torch import Tensor
 from cbabo.surrogate import kernel
 
 _CHUNK_ELEMENTS = 160_000  # n x n matrices handled together: a few stay in the processor's cache
+_LEAST_AMPLITUDE = 1e-12  # variance of the process, of standardised outputs
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -38,6 +41,13 @@ class Priors:
     noise_scale: float
     min_lengthscale: float
     min_noise: float
+    free_amplitude: bool = False
+    """Whether the variance of the process is the likeliest one, not that of the data."""
+
+    @classmethod
+    def sharp(cls, d: int) -> Priors:
+        """Return priors for simulators that repeat themselves: hardly any noise, any amplitude."""
+        return cls(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0), math.log(1e-7), 4.0, 1e-2, 1e-10, True)
 
     @classmethod
     def botorch(cls, d: int) -> Priors:
@@ -62,46 +72,72 @@ class Objective:
     """J of the outputs z at u; `value_and_gradient` is what a minimiser calls."""
 
     x: Tensor
-    """n x d, unit cube."""
+    """n x d, unit cube; or q x n x d, stretched for each output."""
     z: Tensor
     """q x n, standardised."""
     priors: Priors
+    family: Tensor | None = None
+    """q, each output's kernel."""
     ones_and_x: Tensor = field(init=False, repr=False)
-    """n x (1 + d): a column of ones beside the centred points."""
+    """n x (1 + d) or q x n x (1 + d): a column of ones beside the centred points."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "ones_and_x", torch.cat([torch.ones_like(self.x[:, :1]), self.x - kernel.CENTRE], dim=-1)
+            self, "ones_and_x", torch.cat([torch.ones_like(self.x[..., :1]), self.x - kernel.CENTRE], dim=-1)
         )
 
     def value_and_gradient(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return J (o) and dJ/du (o x p) at u (o x p) for the given outputs (o indices); J is inf where K has no factor."""
-        n = self.x.shape[0]
+        n = self.x.shape[-2]
         size = max(1, _CHUNK_ELEMENTS // (n * n))
-        parts = [self._chunk(u[i : i + size], self.z[outputs[i : i + size]]) for i in range(0, len(u), size)]
+        parts = [self._chunk(u[i : i + size], outputs[i : i + size]) for i in range(0, len(u), size)]
         value, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return value, gradient
 
-    def constant(self, factor: Tensor) -> Tensor:
-        """Return c (q) given L (q x n x n)."""
+    def moments(self, factor: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return c and s2 (q each; s2 None where it is 1) given L (q x n x n)."""
         half = torch.linalg.solve_triangular(
             factor, torch.stack([self.z, torch.ones_like(self.z)], dim=-1), upper=False
         )
         half_z, half_1 = half.unbind(-1)
-        return torch.div((half_1 * half_z).sum(-1), half_1.square().sum(-1))
+        constant = torch.div((half_1 * half_z).sum(-1), half_1.square().sum(-1))
+        if not self.priors.free_amplitude:
+            return constant, None
+        misfit = (half_z - constant.unsqueeze(-1) * half_1).square().mean(-1)
+        return constant, misfit.clamp_min(_LEAST_AMPLITUDE)
 
     def thinned(self, most: int) -> Objective:
         """Return the objective of at most so many evaluations, evenly taken in their order; itself if it has no more."""
-        n = len(self.x)
+        n = self.x.shape[-2]
         if n <= most:
             return self
         keep = torch.arange(most) * n // most
-        return Objective(self.x[keep], self.z[:, keep].contiguous(), self.priors)
+        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family)
 
-    def _chunk(self, u: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        n, d = self.x.shape
+    @cached_property
+    def _pairs(self) -> _Pairs:
+        n = self.x.shape[-2]
+        rows, columns = torch.tril_indices(n, n, -1).unbind(0)
+        x = self.x if self.x.ndim == 3 else self.x.unsqueeze(0)
+        return _Pairs(rows, columns, (x[:, rows] - x[:, columns]).square_())
+
+    def _chunk(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        n, d = self.x.shape[-2:]
+        z = self.z[outputs]
+        shared = self.x.ndim == 2
+        points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[outputs], self.ones_and_x[outputs])
+        family = None if self.family is None else self.family[outputs]
         lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
-        k, slope = kernel.correlation_and_slope(kernel.left(self.x, lengthscales), kernel.right(self.x, lengthscales))
+        summed = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+        additive = None
+        if family is not None and summed is not None and len(summed):
+            additive = self._pairs.at(lengthscales[summed], outputs[summed])
+            family = torch.where(family == kernel.ADDITIVE, kernel.SMOOTH, family)
+        k, slope = kernel.correlation_and_slope(
+            kernel.left(points, lengthscales), kernel.right(points, lengthscales), family
+        )
+        if additive is not None:
+            k[summed] = additive.correlation(n)
         k.diagonal(dim1=-2, dim2=-1).copy_(
             (1.0 + noise).unsqueeze(-1).expand(-1, n)
         )  # K; the slope's diagonal is not used
@@ -115,23 +151,75 @@ class Objective:
         residual = half_z - constant * half_1
         a = torch.linalg.solve_triangular(factor.mT, residual.unsqueeze(-1), upper=True)
         log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        value = 0.5 * residual.square().sum(-1) + log_det + 0.5 * n * _LOG_2PI
+        misfit = residual.square().sum(-1)
+        if self.priors.free_amplitude:
+            amplitude = (misfit / n).clamp_min(_LEAST_AMPLITUDE)
+            value = 0.5 * n * amplitude.log() + 0.5 * misfit / amplitude + log_det + 0.5 * n * _LOG_2PI
+            a = a * amplitude.rsqrt()[:, None, None]
+        else:
+            value = 0.5 * misfit + log_det + 0.5 * n * _LOG_2PI
 
         A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # mT: symmetric, but contiguous
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
-        products = A.mul_(slope) @ self.ones_and_x
-        x = self.ones_and_x[:, 1:]
-        spread = products[..., 0] @ x.square() - (x * products[..., 1:]).sum(-2)
-        gradient = torch.cat([spread / lengthscales.square(), 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
+        pulled = None if additive is None else additive.spread(A[summed])
+        products = A.mul_(slope) @ ones_and_x
+        x = ones_and_x[..., 1:]
+        spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2) / lengthscales.square()
+        if pulled is not None:
+            spread[summed] = pulled
+        gradient = torch.cat([spread, 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
 
-        prior, prior_gradient = _log_priors(u, self.priors)
+        prior, prior_gradient = _log_priors(u, self.priors, summed)
         return torch.where(broken, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
 
 
-def _log_priors(u: Tensor, priors: Priors) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """All P = n (n - 1) / 2 pairs of points, for additive outputs."""
+
+    rows: Tensor
+    columns: Tensor
+    square: Tensor
+    """1 x P x d, or q x P x d: squared distances in each variable."""
+
+    def at(self, lengthscales: Tensor, outputs: Tensor) -> _Additive:
+        """Return the kernel of some outputs with these lengthscales (o x d)."""
+        square = self.square[outputs] if len(self.square) > 1 else self.square
+        weight = lengthscales.pow(-2).unsqueeze(-2)
+        return _Additive(self, square, weight, (square * (-0.5 * weight)).exp_())
+
+
+@dataclass(frozen=True, eq=False)
+class _Additive:
+    pairs: _Pairs
+    square: Tensor
+    weight: Tensor
+    """o x 1 x d: 1 / l^2."""
+    part: Tensor
+    """o x P x d: each variable's correlation."""
+
+    def correlation(self, n: int) -> Tensor:
+        """Return k (o x n x n); the diagonal is not set."""
+        k = torch.zeros(len(self.part), n, n, dtype=self.part.dtype)
+        k[:, self.pairs.rows, self.pairs.columns] = k[:, self.pairs.columns, self.pairs.rows] = self.part.mean(-1)
+        return k
+
+    def spread(self, A: Tensor) -> Tensor:
+        """Return 1/2 sum_rs A_rs dk_rs / dlog l (o x d) for A o x n x n."""
+        coefficients = A[:, self.pairs.rows, self.pairs.columns].unsqueeze(-2)
+        return torch.bmm(coefficients, self.part * self.square).squeeze(-2) * (
+            self.weight.squeeze(-2) / self.part.shape[-1]
+        )
+
+
+def _log_priors(u: Tensor, priors: Priors, summed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return log p (o) and its gradient (o x p); summed: which outputs are additive."""
     d = u.shape[-1] - 1
-    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location])
+    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location]).expand_as(u)
     scale = u.new_tensor([priors.lengthscale_scale] * d + [priors.noise_scale])
+    if summed is not None and len(summed):
+        location = location.clone()
+        location[summed, :d] -= 0.5 * math.log(d)  # each of their functions sees one variable
     standard = (u - location) / scale
     density = -0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI
     return density.sum(-1), -standard / scale - 1.0

@@ -1,0 +1,111 @@
+"""Choosing a batch for the whole box of thresholds: answers to be corrected, and discoveries.
+
+Symbols and shapes
+    theta   b x k    thresholds that matter: fresh Sobol points of the box, or the study's focus
+    x       c x d    candidates for a discovery, unit cube
+    best    b        what is known to be possible at each threshold: the better of the best measured objective and the answer's
+
+Answers without a margin remove the surrogates' error exactly where the solver trusts it. A discovery has the largest mean over
+thresholds of EI_theta(x) P(x obeys theta): for one threshold that is LogcEI, over all of them the expected gain of the whole map.
+A threshold that nothing is believed to satisfy counts by the probability alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbabo.acquisition import log_improvement
+from cbabo.belief import Belief
+from cbabo.designs import snapped
+from cbabo.lattice import Lattice
+from cbabo.mixed import solver_for
+from cbabo.polish import Solution, Solver
+from cbabo.space import FloatArray
+
+_POOL = 1000  # candidates anywhere, and as many around good designs
+_STEPS = (0.02, 0.1, 0.3)  # deviations of the latter
+_GOOD = 20  # measured designs around which they lie
+_SAME = 1e-4  # distance to measured designs below which nothing would be learned
+_NEW = 1e-3  # and to designs of the same batch
+_APART = 0.05  # and between discoveries
+
+
+def choose_batch(
+    belief: Belief, theta: FloatArray, answers: int, size: int, taken: Tensor, random: np.random.Generator
+) -> Tensor:
+    """Return `size` designs: up to so many answers at theta (b x k, in the order of their turn), the others discoveries.
+
+    taken: p x d, designs that were tried without an outcome, or are being evaluated.
+    """
+    solver = solver_for(belief)
+    found = [solver.alternatives(bound, starts=2) for bound in solver.bound(theta)]
+    solutions = [alternatives[0] for alternatives in found]
+    known = np.vstack([belief.surrogates.x.numpy(), taken.numpy()])
+    chosen: list[FloatArray] = []
+    for alternatives in found:
+        new = [s.x for s in alternatives if _apart(s.x, known, _SAME) and _apart(s.x, chosen, _NEW)]
+        if new and len(chosen) < answers:
+            chosen.append(new[0])
+    pool = _pool(belief, np.array([s.x for s in solutions]), random)
+    worth = _worth(belief, solver, theta, solutions, pool)
+    if belief.hazard is not None:
+        p = belief.hazard.probability(torch.from_numpy(pool)).numpy()
+        worth = np.where(p > belief.hazard.limit, -np.inf, worth + np.log1p(-p))  # those too risky come last
+    pool = pool[np.argsort(-worth, kind="stable")]
+    for others, least in ((known, _APART), (known, _NEW), ([], _NEW), ([], -1.0)):  # a small lattice may be used up
+        for x in pool:
+            if len(chosen) == size:
+                break
+            if _apart(x, others, _SAME) and _apart(x, chosen, least, euclidean=True):
+                chosen.append(x)
+    return torch.from_numpy(np.array(chosen))
+
+
+def _worth(
+    belief: Belief, solver: Solver, theta: FloatArray, solutions: list[Solution], pool: FloatArray
+) -> FloatArray:
+    """Return the logarithm of the criterion (c) at the candidates."""
+    s = belief.surrogates
+    mean, std = s.mean_and_std(torch.from_numpy(pool))
+    f, deviation = (solver.goal * mean[:, :1]), std[:, :1]
+    scale, centre = float(s.scale[0]), solver.goal * float(s.centre[0])
+    best = torch.tensor([_possible(solver, t, solution) for t, solution in zip(theta, solutions, strict=True)])
+    some = best.isfinite()
+    gain = log_improvement((torch.where(some, best * scale + centre, 0.0) - f) / deviation) + (deviation / scale).log()
+    chances = [belief.limits.log_probability(mean, std, t.expand(len(pool), -1)) for t in torch.from_numpy(theta)]
+    worth = torch.stack(chances, dim=1) + torch.where(some, gain, 0.0)
+    return torch.logsumexp(worth, 1).numpy()
+
+
+def _possible(solver: Solver, theta: FloatArray, solution: Solution) -> float:
+    """Return the objective, standardised, that is known to be possible at theta (k); inf if nothing is."""
+    floor = solver.floor(theta)
+    measured = np.inf if floor is None else float(solver.goal * solver.z[floor, 0])
+    return min(measured, solution.objective if solution.feasible else np.inf)
+
+
+def _pool(belief: Belief, answers: FloatArray, random: np.random.Generator) -> FloatArray:
+    x = belief.surrogates.x.numpy()
+    d = x.shape[1]
+    order = np.argsort(belief.limits.goal * belief.z[:, 0].numpy(), kind="stable")[:_GOOD]
+    around = np.vstack([answers, x[order]])
+    steps = random.normal(size=(_POOL, d)) * random.choice(_STEPS, size=(_POOL, 1))
+    moved = random.random((_POOL, d)) < max(0.3, 2.0 / d)
+    near = around[random.integers(len(around), size=_POOL)] + steps * moved
+    anywhere = np.vstack([random.random((_POOL, d)), np.clip(near, 0.0, 1.0)])
+    lattice = Lattice.of(belief.problem.space)
+    if lattice is None:
+        return anywhere
+    if lattice.complete and lattice.size <= _POOL:
+        return lattice.around(anywhere[0], 1)
+    return np.unique(snapped(belief.problem.space, torch.from_numpy(anywhere)).numpy(), axis=0)
+
+
+def _apart(x: FloatArray, others: FloatArray | list[FloatArray], least: float, euclidean: bool = False) -> bool:
+    if not len(others):
+        return True
+    difference = np.asarray(others) - x
+    distance = np.linalg.norm(difference, axis=1) if euclidean else np.abs(difference).max(1)
+    return bool(distance.min() > least)

@@ -1,0 +1,268 @@
+"""The map itself: thresholds solved beforehand, and answers to all others by a few small quadratic programs from the nearest.
+
+Symbols and shapes, in units of the standardised outputs, as in `polish`; m entries, b thresholds to be answered
+    theta   m x k        thresholds that were solved
+    x       m x d        their designs, unit cube, legal
+    z, s    m x q        means and deviations of the outputs there; J  m x q x d  derivatives of the means
+    H       m x d x d    second derivatives of the Lagrangian, made positive definite
+    lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
+
+How thresholds are answered, all at once:
+1. From each of the nearest entries, and from the best one whose design is good here too, one program is solved: the Lagrangian
+   quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
+2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
+   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
+   outputs left of violations, which are large when counted in deviations.
+3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
+   best measured design that obeys the limits; what is not probable enough comes last.
+
+Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cbabo import qp
+from cbabo.polish import ROUNDING, Polished, Solver
+from cbabo.quasirandom import sobol
+from cbabo.space import FloatArray, Real
+
+NEARLY = 1e-3
+"""By how much a probability may miss the one asked for."""
+
+_SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
+_DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
+_NEAR = 3  # entries from which a threshold is answered
+_CORRECTIONS = (0.0, 3.0, 1e4, 1e4)  # what is added to the diagonal of H in each
+_MARGINS = 2  # corrections in which margins are found anew
+_THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
+_FLATTEST = 1e-3  # curvature in any direction, of the largest
+_LEAST = 1e-8  # and in any case
+_PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Solved thresholds; all arrays."""
+
+    theta: FloatArray
+    x: FloatArray
+    mean: FloatArray
+    """m x q: z; with one column more where there is a risk of failures."""
+    std: FloatArray
+    """m x q: s."""
+    slope: FloatArray
+    """m x q x d: J; as the means."""
+    curvature: FloatArray
+    """m x d x d: H."""
+    multipliers: FloatArray
+    margin: FloatArray
+
+
+def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
+    """Solve so many thresholds of the box, aiming at this probability."""
+    k = len(solver.belief.problem.box.names)
+    theta = np.vstack([np.full((1, k), a) for a in _DIAGONAL] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
+    first = min(count, 2 * _SOLVED if solver.discrete else _SOLVED)
+    found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
+    nothing = np.zeros(len(solver.output))
+    x = np.array([f.x for f in found])
+    multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
+    library = _entered(solver, theta[:first], x, multipliers, probability)
+    while len(library.theta) < count:
+        new = theta[len(library.theta) : 2 * len(library.theta)]
+        x, multipliers = Quick(solver, library).solve(new, probability, _THOROUGH)
+        library = _joined(library, _entered(solver, new, x, multipliers, probability))
+    return library
+
+
+class Quick:
+    """Answers thresholds from a library."""
+
+    def __init__(self, solver: Solver, library: Library) -> None:
+        self._solver = solver
+        self._library = library
+        self._sight = _Sight(solver)
+        self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
+        space = solver.belief.problem.space
+        self._free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
+
+    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+        """Return the answers (b) at theta (b x k)."""
+        if not len(theta):
+            return ()
+        solver, library = self._solver, self._library
+        bound = solver.bound(theta)
+        x = self.solve(theta, probability, _CORRECTIONS)[0]
+        z, s = self._sight.mean_and_std(x)
+        entry = self._entries(bound)
+        floor = solver.floors(theta)
+        value = np.stack(
+            [
+                solver.goal * z[:, 0],
+                np.where(entry < 0, np.inf, solver.goal * library.mean[entry, 0]),
+                np.where(floor < 0, np.inf, solver.goal * solver.z[floor, 0]),
+            ]
+        )
+        chance = np.stack(
+            [
+                self._sight.probability(bound, z, s),
+                np.where(entry < 0, 0.0, self._sight.probability(bound, library.mean[entry], library.std[entry])),
+                np.where(floor < 0, 0.0, 1.0),
+            ]
+        )
+        enough = chance >= probability - NEARLY
+        loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
+        best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
+        designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
+        return tuple(
+            Polished(designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None)
+            for i, b in enumerate(best)
+        )
+
+    def solve(
+        self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
+        library, sight = self._library, self._sight
+        bound = sight.bound(theta)
+        margin = np.zeros((len(library.theta), len(sight.output)))
+        margin[:, : library.margin.shape[1]] = library.margin
+        distance = np.square(theta[:, None, :] - library.theta).sum(-1)
+        near = np.argsort(distance, axis=1, kind="stable")[:, :_NEAR]
+        good = self._entries(bound[:, : library.margin.shape[1]])
+        near = np.column_stack([near, np.where(good < 0, near[:, 0], good)])
+        at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
+        goal = bound[rows] - margin[at]
+        x, lam = self._program(
+            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output
+        )
+        z = sight.mean(x)
+        over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
+        merit = (self._solver.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
+        best = merit.argmin(1) + np.arange(len(theta)) * near.shape[1]
+        x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
+        kept = lam
+        eye = np.eye(x.shape[1])
+        r = library.margin.shape[1]
+        for i, more in enumerate(corrections):
+            z, J = sight.mean_and_slope(x)
+            if i < _MARGINS:
+                margin[:, :r] = _margin(self._solver, sight.mean_and_std(x)[1], lam[:, :r], probability)
+            x, lam = self._program(x, z, J, H + more * eye, bound - margin, sight.output)
+            if more < 1e3:
+                kept = lam
+        return x, kept[:, :r]
+
+    def _program(
+        self, x: FloatArray, z: FloatArray, J: FloatArray, H: FloatArray, bound: FloatArray, output: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r)."""
+        sign, free = self._sight.sign, self._free
+        held = 1.0 - free
+        found = qp.minimise(
+            self._solver.goal * J[:, 0] * free,
+            H * free * free[:, None] + np.diag(held),
+            sign[:, None] * J[:, output] * free,
+            bound - sign * z[:, output],
+            np.where(free, -x, -1.0),
+            np.where(free, 1.0 - x, 1.0),
+            np.full(len(x), self._penalty),
+        )
+        return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
+
+    def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
+        """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
+        library, solver = self._library, self._solver
+        needed = solver.sign * library.mean[:, solver.output] + library.margin
+        obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
+        for j in range(bound.shape[1]):
+            obeyed &= needed[:, j] <= bound[:, j : j + 1]
+        value = np.where(obeyed, solver.goal * library.mean[:, 0], np.inf)
+        return np.where(obeyed.any(1), value.argmin(1), -1)
+
+
+class _Sight:
+    """What is believed at many designs: requirements, and the risk of failures where there is one, as rows of a program."""
+
+    def __init__(self, solver: Solver) -> None:
+        s, hazard = solver.belief.surrogates, solver.hazard
+        self._solver = solver
+        self.parts = [s] if hazard is None else [s, hazard.surrogates]
+        risky = [] if hazard is None else [len(s.scale)]
+        self.output = np.append(solver.output, np.array(risky, dtype=np.int64))
+        self.sign = np.append(solver.sign, np.ones(len(risky)))
+
+    def bound(self, theta: FloatArray) -> FloatArray:
+        """Return the bounds (b x r) at theta (b x k)."""
+        bound, hazard = self._solver.bound(theta), self._solver.hazard
+        if hazard is None:
+            return bound
+        s = hazard.surrogates
+        return np.column_stack([bound, np.full(len(bound), (hazard.limit - float(s.centre[0])) / float(s.scale[0]))])
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """Return z (b x q)."""
+        at = torch.from_numpy(x)
+        return np.column_stack([((s.mean(at) - s.centre) / s.scale).numpy() for s in self.parts])
+
+    def mean_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and J."""
+        at = torch.from_numpy(x)
+        found = [(s, *s.mean_and_gradient(at)) for s in self.parts]
+        z = np.column_stack([((mean - s.centre) / s.scale).numpy() for s, mean, _ in found])
+        return z, np.concatenate([(slope / s.scale.unsqueeze(-1)).numpy() for s, _, slope in found], axis=1)
+
+    def mean_and_std(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and s of the outputs alone."""
+        s = self.parts[0]
+        with torch.no_grad():
+            mean, std = s.mean_and_std(torch.from_numpy(x))
+        return ((mean - s.centre) / s.scale).numpy(), (std / s.scale).numpy()
+
+    def probability(self, bound: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
+        """Return the probability (b) that designs with these means and deviations (b x q) obey their bounds (b x r)."""
+        solver = self._solver
+        room = (bound - solver.sign * z[:, solver.output]) / s[:, solver.output]
+        above, below = np.full((len(z), s.shape[1]), np.inf), np.full((len(z), s.shape[1]), np.inf)
+        for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
+            side = above if sign > 0 else below
+            side[:, output] = np.minimum(side[:, output], room[:, j])
+        within = torch.special.ndtr(torch.from_numpy(above)) - torch.special.ndtr(torch.from_numpy(-below))
+        return np.asarray(within.clamp_min(0.0).prod(1).numpy())
+
+
+def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
+    """Return a library of these thresholds."""
+    sight = _Sight(solver)
+    mean, slope = sight.mean_and_slope(x)
+    std = sight.mean_and_std(x)[1]
+    weights = np.zeros_like(std)
+    weights[:, 0] = solver.goal
+    for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
+        weights[:, output] += sign * multipliers[:, j]
+    curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
+    margin = _margin(solver, std, multipliers, probability)
+    return Library(theta, x, mean, std, slope, _convex(curvature), multipliers, margin)
+
+
+def _joined(a: Library, b: Library) -> Library:
+    return Library(*(np.concatenate([getattr(part, name) for part in (a, b)]) for name in Library.__dataclass_fields__))
+
+
+def _margin(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+    """Return the margins (b x r) for deviations (b x q) and multipliers (b x r)."""
+    s = std[:, solver.output]
+    return s * solver.deviations(s, multipliers, probability) + ROUNDING
+
+
+def _convex(H: FloatArray) -> FloatArray:
+    """Raise the curvature in every direction to a share of the largest."""
+    values, vectors = np.linalg.eigh(H)
+    least = np.maximum(_FLATTEST * np.abs(values).max(-1, keepdims=True), _LEAST)
+    return np.asarray((vectors * np.maximum(values, least)[:, None, :]) @ vectors.transpose(0, 2, 1))

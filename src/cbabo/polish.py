@@ -1,0 +1,398 @@
+"""Solving the surrogates' problem: the best design for given thresholds as they see it, with a margin for their errors.
+
+Symbols and shapes, in units of the standardised outputs
+    x      d       a design, unit cube
+    z      q       means of the outputs; J  q x d  their derivatives; s  their deviations
+    t      r       bounds of the requirements: sign * z[output] <= t
+    lam    r       multipliers: what the objective gains per unit of t
+    beta   r       margins in deviations: sign * z[output] + beta s[output] <= t
+
+Margins are constants while a problem is solved, and found anew at its solution, two or three times: deviations inside the solver
+would make a dip, and so a false optimum, at every measured design. What a margin of requirement r is worth: with price L of an
+infeasible answer, losing lam s per deviation is balanced by the probability gained, L phi(beta) = lam s. L is the price below, or
+as much more as the stated probability demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, minimize
+from scipy.special import ndtr, ndtri
+
+from cbabo.belief import Belief
+from cbabo.space import FloatArray
+
+STARTS = 3
+"""Measured designs from which a solver starts."""
+MARGINS = 3
+"""How often margins are found anew."""
+ROUNDING = 1e-7
+"""Kept between a solution and its bounds."""
+RISK = 0.05
+"""Unit of the probability of a failure where violations are weighed against each other."""
+
+_ITERATIONS = 50
+_ACCURACY = 1e-6  # of the objective, standardised: far below what surrogates know; rounding errors begin at 1e-8
+_SETTLED = 1e-5  # change of the margins below which they are not found anew
+_FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
+_APART = 0.15  # their least distance in the unit cube
+_AMONG = 60  # how many of the best measured designs are looked at for them
+_VIOLATION = 10.0  # what a unit of violation weighs against a unit of the objective in their ranking
+_WIDEST = 5.0  # margin in deviations beyond which nothing is gained
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the solver ended."""
+
+    x: FloatArray
+    objective: float
+    """The mean of the objective, to be minimised."""
+    excess: float
+    """The largest violation of the bounds; not above zero where all are obeyed."""
+    multipliers: FloatArray
+    """r."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it obeys the bounds."""
+        return self.excess <= _FEASIBLE
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Its place among others: by objective where it obeys the bounds, after these by violation."""
+        return max(self.excess, _FEASIBLE), self.objective
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """The answer to one threshold."""
+
+    x: FloatArray
+    objective: float
+    probability: float
+    """That all limits are obeyed."""
+    measured: int | None = None
+    """The number of the evaluation, if the answer is a measured design."""
+    multipliers: FloatArray | None = None
+    """r, of the solution; None where it was not solved for the objective."""
+
+
+class Solver:
+    """Answers thresholds by the surrogates of a belief."""
+
+    discrete = False
+    """Whether some variables are not continuous."""
+
+    def __init__(self, belief: Belief) -> None:
+        limits, s = belief.limits, belief.surrogates
+        self.belief = belief
+        self.pointwise = belief.pointwise
+        self.hazard = belief.hazard
+        self.z = belief.z.numpy()
+        self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
+        self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
+        f = self.goal * self.z[:, 0]
+        self.price = max(float(np.median(f) - f.min()), 1e-3)
+
+    def bound(self, theta: FloatArray) -> FloatArray:
+        """Return t (b x r) at theta (b x k)."""
+        t = self.belief.limits.bound(torch.from_numpy(theta)).numpy()
+        return np.asarray((t - self.sign * self._centre) / self._scale)
+
+    def best(self, bound: FloatArray, starts: int = STARTS) -> Solution:
+        """Return the best solution from several measured designs, or the least violating one."""
+        best = min((self.solve(bound, x) for x in self.starts(bound, starts)), key=lambda s: s.rank)
+        return best if best.feasible else self.nearest(bound, best.x, np.ones_like(bound))
+
+    def alternatives(self, bound: FloatArray, starts: int = STARTS) -> list[Solution]:
+        """Return the best solution, and others of which one may be taken instead."""
+        return [self.best(bound, starts)]
+
+    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+        """Return the answers (b) at theta (b x k): with at least this probability, if any design has it.
+
+        The best measured design that obeys the limits is returned unless the solver's is worth more.
+        """
+        found = []
+        for bound, floor in zip(self.bound(theta), self.floors(theta), strict=True):
+            answer = self.predict(bound, probability)
+            if floor >= 0:
+                value = self.goal * float(self.z[floor, 0])
+                if value <= answer.objective + self.price * (1.0 - answer.probability):
+                    answer = Polished(self.belief.surrogates.x[floor].numpy(), value, 1.0, int(floor))
+            found.append(answer)
+        return tuple(found)
+
+    def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
+        """Return solutions close to a start, within bounds of the variables (d), the best first."""
+        found = self.solve(bound, start, lower, upper)
+        return [found if found.feasible else self.nearest(bound, found.x, np.ones_like(bound))]
+
+    def predict(self, bound: FloatArray, probability: float) -> Polished:
+        """Return the answer by the surrogates alone."""
+        return self.safe(bound, self.best(bound), probability)
+
+    def safe(self, bound: FloatArray, solution: Solution, probability: float) -> Polished:
+        """Move a solution inside its bounds until its probability is the one asked for."""
+        solution = self.inside(bound, solution, probability)
+        chance = self.probability(bound, solution.x)
+        if chance < probability:
+            std = self.pointwise.std(solution.x)[self.output]
+            safest = self.nearest(bound, solution.x, std)
+            better = self.probability(bound, safest.x)
+            if better > chance:
+                solution, chance = safest, better
+        return Polished(solution.x, solution.objective, chance, multipliers=solution.multipliers)
+
+    def inside(
+        self,
+        bound: FloatArray,
+        solution: Solution,
+        probability: float,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> Solution:
+        """Solve again with the margins that this probability asks for, from a solution that obeys its bounds."""
+        if not solution.feasible:
+            return solution
+        last = np.inf
+        for _ in range(MARGINS):
+            std = self.pointwise.std(solution.x)[self.output]
+            margin = std * self.deviations(std, solution.multipliers, probability)
+            if float(np.max(np.abs(margin - last))) <= _SETTLED:
+                break
+            last = margin
+            inside = self.solve(bound - margin - ROUNDING, solution.x, lower, upper)
+            if not inside.feasible:
+                break
+            solution = inside
+        return solution
+
+    def solve(
+        self, bound: FloatArray, start: FloatArray, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
+    ) -> Solution:
+        """Minimise the objective within bounds (r) from one start."""
+        seen = _Seen(self)
+        d = len(start)
+        low, high = np.broadcast_to(lower, d), np.broadcast_to(upper, d)
+        found = _minimise(
+            lambda x: self.goal * float(seen(x)[0][0]),
+            lambda x: self.goal * seen(x)[1][0],
+            lambda x: -seen.excess(x, bound),
+            lambda x: -seen.slope(x),
+            start,
+            low,
+            high,
+        )
+        return self.at(bound, found.x[:d], found.multipliers[: len(bound)])
+
+    def nearest(
+        self,
+        bound: FloatArray,
+        start: FloatArray,
+        scale: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> Solution:
+        """Return the design whose largest violation, in units of scale (r), is least."""
+        seen = _Seen(self)
+        d = len(start)
+        start = np.clip(start, lower, upper)
+        unit = scale if self.hazard is None else np.append(scale, RISK)
+        worst = float(np.max(seen.excess(start, bound) / unit))
+        away = np.eye(d + 1)[-1]
+        found = _minimise(
+            lambda v: float(v[-1]),
+            lambda v: away,
+            lambda v: v[-1] - seen.excess(v[:d], bound) / unit,
+            lambda v: np.column_stack([-seen.slope(v[:d]) / unit[:, None], np.ones(len(unit))]),
+            np.append(start, worst),
+            np.append(np.broadcast_to(lower, d), -_WIDEST),
+            np.append(np.broadcast_to(upper, d), max(worst, 0.0) + _WIDEST),
+        )
+        return self.at(bound, found.x[:d])
+
+    def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
+        """Return the thresholds nearest to theta (k) that are believed to be met with this probability; None if none are."""
+        found = self.meet(theta, probability, self.best(self.bound(theta[None])[0]).x)
+        return None if found is None else found[1]
+
+    def meet(
+        self,
+        theta: FloatArray,
+        probability: float,
+        start: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return a design, and the thresholds nearest to theta (k) that it is believed to meet; None if there are none."""
+        x, relaxed = start, theta
+        for _ in range(MARGINS):
+            std = self.pointwise.std(x)[self.output]
+            margin = ndtri(probability ** (1.0 / len(std))) * std + ROUNDING
+            found = self.relaxed(theta, x, margin, lower, upper)
+            if found is None:
+                return None
+            x, relaxed = found[: len(x)], theta + found[len(x) :]
+        return x, np.asarray(np.minimum(relaxed, 1.0))
+
+    def relaxed(
+        self,
+        theta: FloatArray,
+        start: FloatArray,
+        margin: FloatArray,
+        lower: FloatArray | float = 0.0,
+        upper: FloatArray | float = 1.0,
+    ) -> FloatArray | None:
+        """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
+        seen = _Seen(self)
+        d, k = len(start), len(theta)
+        step = 1e-6
+        threshold, span = self.belief.limits.threshold.numpy(), self.belief.limits.span.numpy() != 0
+        rows = np.nonzero(span)[0]
+
+        def room(v: FloatArray) -> FloatArray:
+            return -seen.excess(v[:d], self.bound((theta + v[d:])[None])[0] - margin)
+
+        def slope(v: FloatArray) -> FloatArray:
+            at = (theta + v[d:])[None]
+            rise = (self.bound(at + step) - self.bound(at - step))[0] / (2.0 * step)
+            by_x = -seen.slope(v[:d])
+            by_theta = np.zeros((len(by_x), k))
+            by_theta[rows, threshold[rows]] = rise[rows]
+            return np.column_stack([by_x, by_theta])
+
+        weight = np.append(np.zeros(d), np.ones(k))
+        found = _minimise(
+            lambda v: float((weight * v**2).sum()),
+            lambda v: 2.0 * weight * v,
+            room,
+            slope,
+            np.append(start, np.clip(1.0 - theta, 0.0, None)),
+            np.append(np.broadcast_to(lower, d), np.zeros(k)),
+            np.append(np.broadcast_to(upper, d), np.clip(1.0 - theta, 0.0, None)),
+            accuracy=_ACCURACY**2,  # of squares
+        )
+        return found.x if float(room(found.x).min()) >= -_FEASIBLE else None
+
+    def probability(self, bound: FloatArray, x: FloatArray) -> float:
+        """Return the probability that a design obeys its bounds (r), outputs taken as independent."""
+        z, s = self.pointwise.mean_and_jacobian(x)[0], self.pointwise.std(x)
+        room = (bound - self.sign * z[self.output]) / s[self.output]
+        above, below = np.full(len(z), np.inf), np.full(len(z), np.inf)
+        np.minimum.at(above, self.output[self.sign > 0], room[self.sign > 0])
+        np.minimum.at(below, self.output[self.sign < 0], room[self.sign < 0])
+        return float(np.prod(np.maximum(ndtr(above) - ndtr(-below), 0.0)))
+
+    def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
+        """Return measured designs that are good for these bounds (r), apart from each other."""
+        violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
+        order = np.argsort(self.goal * self.z[:, 0] + _VIOLATION * violation, kind="stable")
+        x = self.belief.surrogates.x.numpy()
+        kept = [x[order[0]]]
+        for i in order[1:_AMONG]:
+            if len(kept) >= count:
+                break
+            if min(float(np.linalg.norm(x[i] - other)) for other in kept) > _APART:
+                kept.append(x[i])
+        return kept
+
+    def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+        """Return beta (r); or for many designs at once, all being b x r."""
+        cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), 1e-12) * std)
+
+        def at(log_price: FloatArray) -> FloatArray:
+            return np.asarray(np.sqrt(2.0 * np.clip(log_price[..., None] - cost, 0.0, 0.5 * _WIDEST**2)))
+
+        least = low = np.full(cost.shape[:-1], np.log(self.price))
+        high = np.where(np.prod(ndtr(at(low)), -1) >= probability, low, low + 60.0)
+        if (high == least).all():
+            return at(least)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            enough = np.prod(ndtr(at(middle)), -1) >= probability
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return at(high)
+
+    def floor(self, theta: FloatArray) -> int | None:
+        """Return the row of the best measured design that truly obeys the limits at theta (k)."""
+        row = int(self.floors(theta[None])[0])
+        return None if row < 0 else row
+
+    def floors(self, theta: FloatArray) -> NDArray[np.int64]:
+        """Return the same for many thresholds (b x k), b; -1 where no measured design obeys them."""
+        box, measured = self.belief.problem.box, self.belief.measured
+        obeyed = box.obeyed(measured.y, box.from_theta(theta))
+        value = np.where(obeyed, self.goal * self.z[: len(measured), 0], np.inf)
+        return np.where(obeyed.any(1), value.argmin(1), -1)
+
+    def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
+        """Return a design as a solution."""
+        seen = _Seen(self)
+        multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
+        return Solution(x, float(self.goal * seen(x)[0][0]), float(np.max(seen.excess(x, bound))), multipliers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    x: FloatArray
+    multipliers: FloatArray
+
+
+def _minimise(
+    value: Callable[[FloatArray], float],
+    slope: Callable[[FloatArray], FloatArray],
+    room: Callable[[FloatArray], FloatArray],
+    room_slope: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    accuracy: float = _ACCURACY,
+) -> _Found:
+    """Minimise a value where room (r) is not below zero, within low and high."""
+    found = minimize(  # type: ignore[call-overload]
+        value,
+        np.clip(start, low, high),
+        jac=slope,
+        bounds=Bounds(low, high),
+        constraints=[{"type": "ineq", "fun": room, "jac": room_slope}],
+        method="SLSQP",
+        options={"maxiter": _ITERATIONS, "ftol": accuracy},
+    )
+    x = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
+    return _Found(np.clip(x, low, high), np.asarray(found.multipliers))
+
+
+class _Seen:
+    """What is believed at the last design, which SLSQP asks for bit by bit."""
+
+    def __init__(self, solver: Solver) -> None:
+        self._solver = solver
+        self._x: FloatArray | None = None
+        self._risk: tuple[float, FloatArray] | None = None
+
+    def __call__(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and J."""
+        if self._x is None or (self._x != x).any():
+            self._x = x.copy()
+            self._found = self._solver.pointwise.mean_and_jacobian(x)
+            if self._solver.hazard is not None:
+                self._risk = self._solver.hazard.excess(x)
+        return self._found
+
+    def excess(self, x: FloatArray, bound: FloatArray) -> FloatArray:
+        """Return by how much each bound is exceeded (r), and the tolerable risk of a failure where there is one (r + 1)."""
+        z = self(x)[0]
+        over = self._solver.sign * z[self._solver.output] - bound
+        return over if self._risk is None else np.append(over, self._risk[0])
+
+    def slope(self, x: FloatArray) -> FloatArray:
+        """Return the derivatives of the same by x."""
+        slope = self._solver.sign[:, None] * self(x)[1][self._solver.output]
+        return slope if self._risk is None else np.vstack([slope, self._risk[1]])

@@ -1,0 +1,164 @@
+"""Many small quadratic programs at once, by an interior-point method with a fixed number of iterations.
+
+Symbols and shapes, b programs with d variables and r rows each
+    p       b x d        what is sought: the least g'p + p'Hp / 2 + mu sum(s), with A p <= c + s, s >= 0, low <= p <= high
+    H       b x d x d    positive definite; A  b x r x d; c  b x r
+    mu      b            what a unit of violation costs: rows are elastic, so that every program has a solution
+    lam     b x r        multipliers of the rows, between 0 and mu
+    w, s    b x r        room and violation of the rows, both above zero: A p + w - s = c at every iteration
+    u, v    b x d        multipliers of low and high: H p + g + A'lam - u + v = 0 at every iteration
+    tau     b            mean of the products w lam, s (mu - lam), (p - low) u, (high - p) v, which all go to zero together
+
+One iteration is Mehrotra's predictor and corrector with one Cholesky factor: eliminating everything but p leaves
+(H + A' D A + U / (p - low) + V / (high - p)) dp = rhs with D = 1 / (w / lam + s / (mu - lam)). Inside, the programs are the last
+dimension: every operation is then one on long rows, whatever d is. No library is behind it, so that it can be written
+again in any language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbabo.space import FloatArray
+
+_ITERATIONS = 16
+_LEAST = 1e-11  # tau at which a program counts as solved; smaller ones lose digits
+_SHORT = 0.98  # of the way to the nearest bound that a step goes
+_CENTRAL = 0.1  # of the width between low and high that the start keeps from both
+_SINGULAR = 1e-15  # of a diagonal element: a pivot below is rounding, and its variable is held
+_CHUNK = 256  # programs at a time: their matrices stay in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Minima:
+    """The solutions."""
+
+    p: FloatArray
+    """b x d."""
+    multipliers: FloatArray
+    """b x r."""
+
+
+def minimise(
+    g: FloatArray, H: FloatArray, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, mu: FloatArray
+) -> Minima:
+    """Solve b programs; low < high."""
+    given = (g, H, A, c, low, high, mu)
+    parts = [_minimise(*(_last(t[i : i + _CHUNK]) for t in given)) for i in range(0, len(g), _CHUNK)]
+    if not parts:
+        return Minima(np.empty_like(g), np.empty_like(c))
+    p, lam = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
+    return Minima(np.ascontiguousarray(p.T), np.ascontiguousarray(lam.T))
+
+
+def _minimise(
+    g: FloatArray, H: FloatArray, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, mu: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    d, r = len(g), len(c)
+    p = np.clip(0.0, low + _CENTRAL * (high - low), high - _CENTRAL * (high - low))
+    room = c - _times(A, p)
+    w = 0.5 * (room + np.sqrt(room**2 + np.maximum(np.abs(room).max(0), 1e-2) ** 2))
+    s = w - room
+    lam = np.broadcast_to(np.minimum(0.1 * mu, 1.0), w.shape)
+    slope = g + _times(H, p) + _back(A, lam)
+    u = 0.5 * (slope + np.sqrt(slope**2 + 1.0))
+    # everything that stays above zero in one array: w, s, p - low, high - p, and below them their multipliers
+    near = np.concatenate([w, s, p - low, high - p])
+    far = np.concatenate([lam, mu - lam, u, u - slope])
+    for _ in range(_ITERATIONS):
+        product = near * far
+        tau = product.mean(0)
+        newton = _Newton.at(g + _times(H, p), H, A, near, far)
+        dnear, dfar = newton.direction(-product)
+        a = newton.longest(dnear, dfar)
+        ahead = ((near + a * dnear) * (far + a * dfar)).mean(0)
+        aim = np.maximum((ahead / tau) ** 2 * tau, _LEAST)
+        dnear, dfar = newton.direction(aim - product - a * a * dnear * dfar)
+        a = newton.longest(dnear, dfar)
+        near, far = near + a * dnear, far + a * dfar
+        p = p + a * dnear[2 * r : 2 * r + d]
+    return p, far[:r]
+
+
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """One iteration's linear system, factored once for predictor and corrector; programs are the last dimension."""
+
+    A: FloatArray
+    near: FloatArray
+    far: FloatArray
+    ratio: FloatArray
+    D: FloatArray
+    factor: FloatArray
+    rest: FloatArray
+
+    @classmethod
+    def at(cls, slope: FloatArray, H: FloatArray, A: FloatArray, near: FloatArray, far: FloatArray) -> _Newton:
+        """Factor the system; slope: g + H p."""
+        r, d = A.shape[:2]
+        ratio = far / near
+        D = 1.0 / (1.0 / ratio[:r] + 1.0 / ratio[r : 2 * r])
+        matrix = H + np.einsum("rib,rjb->ijb", A, D[:, None] * A)
+        factor = _cholesky(matrix, ratio[2 * r : 2 * r + d] + ratio[2 * r + d :])
+        rest = -(slope + _back(A, far[:r]) - far[2 * r : 2 * r + d] + far[2 * r + d :])
+        return cls(A, near, far, ratio, D, factor, rest)
+
+    def direction(self, aim: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how near and far change so that each product changes by aim, to first order."""
+        r, d = self.A.shape[:2]
+        by_far = aim / self.far
+        by_near = aim[2 * r :] / self.near[2 * r :]
+        gap = by_far[:r] - by_far[r : 2 * r]
+        dp = _solve(self.factor, self.rest - _back(self.A, self.D * gap) + by_near[:d] - by_near[d:])
+        dlam = self.D * (_times(self.A, dp) + gap)
+        rows = by_far[:r] - dlam / self.ratio[:r], by_far[r : 2 * r] + dlam / self.ratio[r : 2 * r]
+        dnear = np.concatenate([*rows, dp, -dp])
+        dfar = np.concatenate([dlam, -dlam, by_near - self.ratio[2 * r :] * dnear[2 * r :]])
+        return dnear, dfar
+
+    def longest(self, dnear: FloatArray, dfar: FloatArray) -> FloatArray:
+        """Return the share of the step that keeps everything above zero."""
+        worst = np.minimum((dnear / self.near).min(0), (dfar / self.far).min(0))
+        return np.asarray(np.minimum(1.0, _SHORT / np.maximum(-worst, _SHORT)))
+
+
+def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """Return the lower factor (d x d x b) of matrix + diag(diagonal); its own diagonal holds reciprocals."""
+    L = matrix
+    d = len(L)
+    L[np.arange(d), np.arange(d)] += diagonal
+    least = _SINGULAR * L[np.arange(d), np.arange(d)]
+    for j in range(d):
+        if j:
+            L[j:, j] -= np.einsum("ijb,jb->ib", L[j:, :j], L[j, :j])
+        pivot = np.where(L[j, j] > least[j], 1.0 / np.sqrt(np.maximum(L[j, j], least[j])), 0.0)
+        L[j + 1 :, j] *= pivot
+        L[j, j] = pivot
+    return L
+
+
+def _solve(L: FloatArray, y: FloatArray) -> FloatArray:
+    """Return x (d x b) with L L' x = y."""
+    d = len(y)
+    for j in range(d):
+        y[j] *= L[j, j]
+        y[j + 1 :] -= L[j + 1 :, j] * y[j]
+    for j in range(d - 1, -1, -1):
+        y[j] *= L[j, j]
+        y[:j] -= L[j, :j] * y[j]
+    return y
+
+
+def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ijb,jb->ib", matrix, vector))
+
+
+def _back(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ijb,ib->jb", matrix, vector))
+
+
+def _last(t: FloatArray) -> FloatArray:
+    """Move the programs to the last dimension."""
+    return np.ascontiguousarray(np.moveaxis(t, 0, -1))

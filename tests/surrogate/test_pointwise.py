@@ -1,0 +1,55 @@
+"""One design at a time gives what the batch gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from shapes import tensors
+
+from cbabo.surrogate import Forms, Pointwise, Surrogates, Warp, fit
+
+
+def plain() -> Surrogates:
+    return fit(*tensors("three_truss", 30))
+
+
+def formed() -> Surrogates:
+    x, y = tensors("three_truss", 30)
+    q, d = y.shape[1], x.shape[1]
+    forms = Forms(
+        Warp.none(torch.ones(q, dtype=torch.float64)),
+        torch.arange(q) % 3,  # smooth, rough, additive
+        torch.linspace(0.0, 4.0, q * d, dtype=torch.float64).view(q, d),
+    )
+    return forms.fit(x, y, None)
+
+
+@pytest.mark.parametrize("make", [plain, formed])
+def test_means_derivatives_and_deviations_are_the_batchs(make: type[Surrogates]) -> None:
+    surrogates = make()
+    one = Pointwise(surrogates)
+    x = torch.rand(5, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    mean, std, slope, _ = surrogates.mean_std_and_gradients(x)
+    scale, centre = surrogates.scale.numpy(), surrogates.centre.numpy()
+    for i in range(5):
+        z, jacobian = one.mean_and_jacobian(x[i].numpy())
+        np.testing.assert_allclose(z * scale + centre, mean[i].numpy(), rtol=1e-7, atol=1e-9 * scale.max())
+        np.testing.assert_allclose(jacobian * scale[:, None], slope[i].numpy(), rtol=1e-6, atol=1e-7 * scale.max())
+        np.testing.assert_allclose(one.std(x[i].numpy()) * scale, std[i].numpy(), rtol=1e-4, atol=1e-8 * scale.max())
+
+
+def test_derivatives_of_formed_surrogates_agree_with_finite_differences() -> None:
+    surrogates = formed()
+    x = torch.tensor([[0.3, 0.6], [0.8, 0.1]], dtype=torch.float64)
+    _, _, slope, deviation_slope = surrogates.mean_std_and_gradients(x)
+    for i in range(2):
+        step = torch.zeros_like(x)
+        step[:, i] = 1e-6
+        up, down = (surrogates.mean_and_std(x + s) for s in (step, -step))
+        assert torch.allclose(
+            slope[..., i], (up[0] - down[0]) / 2e-6, rtol=1e-4, atol=1e-4 * float(surrogates.scale.max())
+        )
+        assert torch.allclose(
+            deviation_slope[..., i], (up[1] - down[1]) / 2e-6, rtol=1e-2, atol=1e-3 * float(surrogates.scale.max())
+        )
