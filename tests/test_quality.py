@@ -34,7 +34,7 @@ def test_failed_evaluations_are_not_judged() -> None:
 
 def test_calibration_counts_what_intervals_hold() -> None:
     z = np.random.default_rng(0).normal(size=(4000, 2)) * [1.0, 3.0]
-    quality = Quality(("right", "sure"), np.arange(4000), z, np.zeros_like(z), np.ones_like(z))
+    quality = Quality(("right", "sure"), np.arange(4000), z, np.zeros_like(z), np.ones_like(z), z)
     assert quality.covered.shape == (len(LEVELS), 2)
     assert quality.covered[:, 0] == pytest.approx(LEVELS, abs=0.03)
     assert (quality.covered[:, 1] < np.array(LEVELS)).all()  # deviations that are too small hold too little
@@ -43,4 +43,4 @@ def test_calibration_counts_what_intervals_hold() -> None:
 
 def test_a_constant_output_is_explained() -> None:
     ones = np.ones((5, 1))
-    assert Quality(("f",), np.arange(5), ones, ones, ones).explained.tolist() == [1.0]
+    assert Quality(("f",), np.arange(5), ones, ones, ones, 0 * ones).explained.tolist() == [1.0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from cbabo.model import Model
 from cbabo.problem import Problem
 from cbabo.quality import LEVELS, judge
 from cbabo.storage.store import versions
+from cbabo.surrogate import Surrogates
 
 FORMAT = 1
 
@@ -91,22 +92,27 @@ def embedded(document: Mapping[str, Any]) -> str:
 
 
 def _map(model: Model) -> dict[str, Any]:
-    return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": _array(model.pcm.weights)}
+    if model.settings.answer == "network":
+        return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": _array(model.pcm.weights)}
+    library, hazard = model.quick.library, model.belief.hazard
+    arrays = {f.name: _array(getattr(library, f.name)) for f in fields(library)}
+    risk = None if hazard is None else {"limit": hazard.limit, "surrogates": _processes(hazard.surrogates)}
+    aims = {"price": model.solver.price, "probability": model.settings.probability}
+    return {"kind": "library", **aims, "hazard": risk, **arrays}
 
 
 def _surrogates(model: Model) -> dict[str, Any]:
-    s = model.surrogates
-    h = s.hyperparameters
-    arrays = {
-        "x": s.x,
-        "lengthscales": h.lengthscales,
-        "noise": h.noise,
-        "constant": h.constant,
-        "centre": s.centre,
-        "scale": s.scale,
-        "weights": s.weights,
-    }
-    return {"kernel": "rbf", **{name: _array(array) for name, array in arrays.items()}}
+    warp = model.belief.warp
+    warps = {} if warp is None else {f"warp_{f.name}": _array(getattr(warp, f.name)) for f in fields(warp)}
+    return {**_processes(model.surrogates), **warps}
+
+
+def _processes(surrogates: Surrogates) -> dict[str, Any]:
+    s, h = surrogates, surrogates.hyperparameters
+    arrays = {"x": s.x, "centre": s.centre, "scale": s.scale, "weights": s.weights}
+    names = ("lengthscales", "noise", "constant", "amplitude", "family", "stretch")
+    arrays |= {name: value for name in names if (value := getattr(h, name)) is not None}
+    return {name: _array(array) for name, array in arrays.items()}
 
 
 def _evaluation(problem: Problem, row: Evaluation) -> dict[str, Any]:

@@ -43,6 +43,7 @@ _MARGINS = 2  # corrections in which margins are found anew
 _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
+_EQUAL = 1e-7  # difference below which two results are equally good
 _PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
 
 
@@ -86,7 +87,7 @@ class Quick:
 
     def __init__(self, solver: Solver, library: Library) -> None:
         self._solver = solver
-        self._library = library
+        self.library = library
         self._sight = _Sight(solver)
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
         space = solver.belief.problem.space
@@ -96,7 +97,7 @@ class Quick:
         """Return the answers (b) at theta (b x k)."""
         if not len(theta):
             return ()
-        solver, library = self._solver, self._library
+        solver, library = self._solver, self.library
         bound = solver.bound(theta)
         x = self.solve(theta, probability, _CORRECTIONS)[0]
         z, s = self._sight.mean_and_std(x)
@@ -118,7 +119,9 @@ class Quick:
         )
         enough = chance >= probability - NEARLY
         loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
-        best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
+        best = np.argmax(
+            (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
+        )  # measured first where they are equal, then an entry
         designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
         return tuple(
             Polished(designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None)
@@ -129,7 +132,7 @@ class Quick:
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
-        library, sight = self._library, self._sight
+        library, sight = self.library, self._sight
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
         margin[:, : library.margin.shape[1]] = library.margin
@@ -145,7 +148,8 @@ class Quick:
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
         merit = (self._solver.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
-        best = merit.argmin(1) + np.arange(len(theta)) * near.shape[1]
+        equal = merit <= merit.min(1, keepdims=True) + _EQUAL
+        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
         kept = lam
         eye = np.eye(x.shape[1])
@@ -178,7 +182,7 @@ class Quick:
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
-        library, solver = self._library, self._solver
+        library, solver = self.library, self._solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
         obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
         for j in range(bound.shape[1]):

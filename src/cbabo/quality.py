@@ -3,7 +3,8 @@
 Symbols and shapes
     observed         n x q    measured outputs, natural units
     predicted, std   n x q    what all other designs say about them
-    z                n x q    (observed - predicted) / std; standard normal if the deviations are right
+    z                n x q    by how many deviations they erred, as the surrogates learn the outputs; standard normal if the
+                              deviations are right
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Quality:
     observed: FloatArray
     predicted: FloatArray
     std: FloatArray
+    z: FloatArray
 
     @cached_property
     def explained(self) -> FloatArray:
@@ -45,7 +47,7 @@ class Quality:
     @cached_property
     def covered(self) -> FloatArray:
         """The share of each output's measurements (levels x q) that lie in the central interval of each level."""
-        z = np.abs(self.observed - self.predicted) / self.std
+        z = np.abs(self.z)
         return np.array([(z <= ndtri(0.5 + 0.5 * level)).mean(axis=0) for level in LEVELS])
 
 
@@ -53,6 +55,8 @@ def judge(model: Model) -> Quality:
     """Predict every measured design from all others, hyperparameters kept."""
     measured = model.evaluations.complete
     with one_thread():
-        predicted, std = (part.numpy() for part in model.surrogates.leave_one_out())
+        mean, deviation = model.surrogates.leave_one_out()
+        z = ((model.surrogates.y - mean) / deviation).numpy()
+        predicted, std = (part.numpy() for part in model.belief.natural(mean, deviation))
     ids = np.array([row.id for row in measured], dtype=np.int64)
-    return Quality(model.problem.outputs, ids, measured.y, predicted, std)
+    return Quality(model.problem.outputs, ids, measured.y, predicted, std, z)

@@ -21,7 +21,7 @@ from cbabo.model import Answers, Model
 from cbabo.space import FloatArray
 
 UNLIKELY = 0.05
-"""Probability of feasibility below which limits count as unreachable."""
+"""Probability of feasibility below which a network's limits count as unreachable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def along(model: Model, thresholds: Mapping[str, float], name: str, count: int =
     at, limits = _moved(model, name, count)
     rows = np.repeat(base, count, axis=0)
     rows[:, at] = limits
-    answers = model.predict_many(rows)
+    answers = model.predict_many(rows, fast=True)
     mean, std = (part[:, 0] for part in answers.moments)
     return Curve(name, limits, mean, std, answers.probability_feasible, reachable(answers))
 
@@ -81,7 +81,7 @@ def across(model: Model, thresholds: Mapping[str, float], names: tuple[str, str]
     (first, down), (second, across) = (_moved(model, name, count) for name in names)
     rows = np.repeat(base, count * count, axis=0)
     rows[:, first], rows[:, second] = np.repeat(down, count), np.tile(across, count)
-    answers = model.predict_many(rows)
+    answers = model.predict_many(rows, fast=True)
     shape = (count, count)
     mean, std = (part[:, 0].reshape(shape) for part in answers.moments)
     chance = answers.probability_feasible.reshape(shape)
@@ -102,8 +102,10 @@ def placed(evaluations: Evaluations, thresholds: Mapping[str, float], names: tup
 
 
 def reachable(answers: Answers) -> NDArray[np.bool_]:
-    """Tell for each answer (n) whether it has a fair chance to obey all limits."""
-    return answers.probability_feasible >= UNLIKELY
+    """Tell for each answer (n) whether limits can be met: a network, which aims at no probability, with a fair chance."""
+    if answers.found is None:
+        return answers.probability_feasible >= UNLIKELY
+    return np.array([answers.status(i) != "unreachable" for i in range(len(answers))], dtype=np.bool_)
 
 
 def _strictest(measured: Evaluations, name: str) -> FloatArray:

@@ -1,10 +1,10 @@
 // Answers for any limits, computed here from the document, and measured designs beside them.
 
 import { DesignMap } from "./map.js";
+import { between } from "./numbers.js";
 import { Problem } from "./problem.js";
 import { Surrogates } from "./surrogates.js";
 
-const UNLIKELY = 0.05; // probability of feasibility below which limits count as unreachable
 const CLOSE = 0.01; // of a limit's range: nearer than this a limit is active, however sure its output is
 
 export class Answers {
@@ -15,34 +15,29 @@ export class Answers {
     this.units = this.measured.map((e) => this.problem.unit(e.point));
     this.known = stated.map !== undefined;
     if (this.known) {
-      this.map = new DesignMap(stated.map);
       this.surrogates = new Surrogates(stated.surrogates);
+      this.map = new DesignMap(stated.map, this.problem, this.surrogates, this.measured);
     }
   }
 
   // Designs, means, deviations and probabilities for many rows of thresholds.
   many(rows) {
     const { problem, surrogates } = this;
-    const count = rows.length;
-    const x = this.map.designs(Float64Array.from(rows.flatMap((row) => problem.theta(row))), count);
-    const d = problem.variables.length;
-    const points = rows.map((_, b) => {
-      const { point, unit } = problem.legal(x.subarray(b * d, (b + 1) * d));
-      x.set(unit, b * d);
-      return point;
-    });
-    const { mean, std } = surrogates.moments(x, count);
-    const q = problem.outputs.length;
+    const found = this.map.designs(rows).map((design) => ({ ...design, ...problem.legal(design.x) }));
+    this.#complete(found);
     return rows.map((thresholds, b) => {
-      const answer = {
+      const { point, evaluation, z: means, s: deviations } = found[b];
+      if (evaluation) return measuredAnswer(thresholds, evaluation);
+      const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
+      const probability = this.#probability(thresholds, means, deviations);
+      return {
         thresholds,
-        point: points[b],
-        mean: Array.from(mean.subarray(b * q, (b + 1) * q)),
-        std: Array.from(std.subarray(b * q, (b + 1) * q)),
+        point,
+        mean: natural.map((n) => n.mean),
+        std: natural.map((n) => n.std),
+        probability,
+        status: probability >= this.map.least ? "predicted" : "unreachable",
       };
-      answer.probability = problem.probability(answer.mean, answer.std, thresholds);
-      answer.status = answer.probability >= UNLIKELY ? "predicted" : "unreachable";
-      return answer;
     });
   }
 
@@ -94,12 +89,40 @@ export class Answers {
     return thresholds.reduce((limits, t, i) => (reached(limits.with(i, t)) ? limits.with(i, t) : limits), at(shares[found]));
   }
 
+  // Add means and deviations where they are not known yet.
+  #complete(designs) {
+    const open = designs.filter((design) => !design.z && !design.evaluation);
+    const { z, s } = this.surrogates.moments(Float64Array.from(open.flatMap((design) => design.unit)), open.length);
+    const q = this.problem.outputs.length;
+    open.forEach((design, b) => Object.assign(design, { z: z.subarray(b * q, (b + 1) * q), s: s.subarray(b * q, (b + 1) * q) }));
+  }
+
+  // That every limit is obeyed; outputs are taken as independent, two limits on one output as one interval.
+  #probability(thresholds, z, s) {
+    const { problem, surrogates } = this;
+    const high = problem.outputs.map(() => Infinity);
+    const low = problem.outputs.map(() => -Infinity);
+    for (const r of problem.requirements) {
+      const j = r.output;
+      const bound = (surrogates.warped(j, problem.limit(r, thresholds)) - surrogates.centre[j]) / surrogates.scale[j];
+      const room = (bound - z[j]) / s[j];
+      if (r.constraint.sign * surrogates.orientation(j) > 0) high[j] = Math.min(high[j], room);
+      else low[j] = Math.max(low[j], room);
+    }
+    return high.reduce((all, top, j) => all * between(low[j], top), 1);
+  }
+
   #strictest(constraint, evaluation) {
     const needed = Math.max(
       ...constraint.outputs.map((name) => constraint.sign * evaluation.outputs[this.problem.outputs.indexOf(name)]),
     );
     return constraint.sign * Math.max(needed, constraint.sign * constraint.strictest);
   }
+}
+
+function measuredAnswer(thresholds, evaluation) {
+  const { point, outputs } = evaluation;
+  return { thresholds, point, mean: outputs, std: outputs.map(() => 0), probability: 1, status: "verified" };
 }
 
 export function standing(room, std, scale) {

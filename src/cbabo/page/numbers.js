@@ -29,6 +29,12 @@ export function normal(z) {
   return z > 0 ? 1 - 0.5 * tail : 0.5 * tail;
 }
 
+// P(low <= Z <= high).
+export function between(low, high) {
+  if (high <= low) return 0;
+  return low > 0 ? normal(-low) - normal(-high) : normal(high) - normal(low);
+}
+
 function erfSeries(x) {
   let term = x;
   let sum = x;

@@ -3,8 +3,6 @@
 // thresholds: limits in natural units, in the order of the movable constraints. theta: the same from strictest (0) to most
 // relaxed (1). A requirement is one output that must obey one limit.
 
-import { normal } from "./numbers.js";
-
 export class Problem {
   constructor(stated) {
     Object.assign(this, stated);
@@ -51,18 +49,6 @@ export class Problem {
     return this.requirements.every((r, i) => rooms[i] >= -1e-9 * r.constraint.scale);
   }
 
-  // That every limit is obeyed; outputs are taken as independent, two limits on one output as one interval.
-  probability(mean, std, thresholds) {
-    const high = mean.map(() => Infinity);
-    const low = mean.map(() => -Infinity);
-    for (const r of this.requirements) {
-      const z = (this.limit(r, thresholds) - mean[r.output]) / std[r.output];
-      if (r.constraint.sign > 0) high[r.output] = Math.min(high[r.output], z);
-      else low[r.output] = Math.max(low[r.output], z);
-    }
-    return high.reduce((all, top, j) => all * between(low[j], top), 1);
-  }
-
   // Legal natural values of one design in the unit cube, and the legal design itself.
   legal(x) {
     const point = this.variables.map((v, i) => natural(v, Math.min(Math.max(x[i], 0), 1)));
@@ -76,11 +62,6 @@ export class Problem {
       v.log ? Math.log(point[i] / v.low) / Math.log(v.high / v.low) : (point[i] - v.low) / (v.high - v.low),
     );
   }
-}
-
-function between(low, high) {
-  if (high <= low) return 0;
-  return low > 0 ? normal(-low) - normal(-high) : normal(high) - normal(low);
 }
 
 function natural(variable, u) {

@@ -8,7 +8,7 @@ import { Pieces, coarseFirst } from "./work.js";
 const CURVE = 33;
 const CELLS = 25;
 const BATCH = 4; // answers at a time: the surrogates are quickest with a few together
-const AT_ONCE = 6; // milliseconds that a moving limit leaves for its curve
+const SOON = 1; // milliseconds: the answer is painted first
 const REST = 150; // milliseconds without movement before the map is made anew
 
 export class TradeoffPanel {
@@ -38,11 +38,11 @@ export class TradeoffPanel {
     const along = this.state.curve;
     if (this.curve?.key !== this.#key([along])) this.#startCurve(thresholds, along);
     else this.#moveCurveMark();
-    this.curve.work.go({ now: AT_ONCE });
+    this.curve.work.go(SOON);
     if (this.state.problem.movable.length < 2) return;
     if (this.cells?.key !== this.#key([views.first, views.second])) this.#startMap(thresholds, views.first, views.second);
     else this.#moveMark();
-    this.cells.work.go({ wait: REST });
+    this.cells.work.go(REST);
   }
 
   // Limits move: leave the time to them.

@@ -6,12 +6,10 @@ export class Pieces {
     Object.assign(this, { piece, show, turn, done: false, timer: null });
   }
 
-  // Go on: at once for `now` milliseconds, or after a wait.
-  go({ now = 0, wait = 0 } = {}) {
+  // Go on after some milliseconds.
+  go(wait) {
     this.stop();
-    if (this.done) return;
-    if (wait > 0) this.#later(wait);
-    else this.#work(now);
+    if (!this.done) this.timer = setTimeout(() => this.#work(), wait);
   }
 
   stop() {
@@ -19,15 +17,11 @@ export class Pieces {
     this.timer = null;
   }
 
-  #later(wait) {
-    this.timer = setTimeout(() => this.#work(this.turn), wait);
-  }
-
-  #work(budget) {
-    const until = performance.now() + budget;
+  #work() {
+    const until = performance.now() + this.turn;
     while (!this.done && performance.now() < until) this.done = !this.piece();
     this.show(this.done);
-    if (!this.done) this.#later(0);
+    this.go(0);
   }
 }
 

@@ -126,10 +126,8 @@ class Spending:
             job.spent += 1
             return evaluate(point)
 
-        known = self._verified.get(tuple(job.thresholds.values()))
-        start = None if known is None else dict(known.point)
         try:
-            job.answer = self._study.refine(job.thresholds, counted, job.evaluations, start)
+            job.answer = self._study.refine(job.thresholds, counted, job.evaluations, self._known(job.thresholds))
             if job.answer.verified:
                 self._remember(job.answer)
         except CbaboError as error:
@@ -140,6 +138,14 @@ class Spending:
         finally:
             self._follower.forget()
             job.ended = time.monotonic()
+
+    def _known(self, thresholds: Mapping[str, float]) -> dict[str, float] | None:
+        """Return the design that is the answer already and was measured, if there is one: it is improved, not measured again."""
+        answer = self._verified.get(tuple(thresholds.values()))
+        if answer is None:
+            with self._follower.model() as model:
+                answer = model.predict(thresholds)
+        return dict(answer.point) if answer.verified else None
 
     def _remember(self, answer: Answer) -> None:
         self._verified[tuple(answer.thresholds.values())] = answer
