@@ -10,9 +10,23 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Window, window
-from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real
+from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.library import NEARLY
+from cbabo.model import make_model
 from cbabo.tradeoff import UNLIKELY, along, placed, reachable
-from learned import QUICK, lattice, mirrored, model_of, simulate_lattice, simulate_mirrored, simulate_valley, valley
+from learned import (
+    QUICK,
+    evaluated,
+    lattice,
+    mirrored,
+    model_of,
+    simulate_lattice,
+    simulate_mirrored,
+    simulate_valley,
+    valley,
+)
 from page.conftest import write
 
 
@@ -66,26 +80,50 @@ def opened(shown: Window, address: str) -> Window:
     return shown
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_page_agrees_with_python_on_a_thousand_thresholds(chromium: Browser, tmp_path: Path, name: str) -> None:
-    problem, simulate = PROBLEMS[name]
-    model = model_of(problem(), simulate, count=24, settings=QUICK)
+SOLVER = Settings.default().replace(library=24)
+
+
+def crashing(count: int = 60) -> Evaluations:
+    """The valley with a region in which the simulator fails."""
+    rows = [
+        row if row.point["a"] < 0.5 else Evaluation(row.id, "failed", "run", row.point, {}, failure="no mesh")
+        for row in evaluated(valley(), simulate_valley, count)
+    ]
+    return Evaluations(valley(), tuple(rows))
+
+
+@pytest.mark.parametrize("settings", [QUICK, SOLVER], ids=["network", "solver"])
+@pytest.mark.parametrize("name", [*PROBLEMS, "crashing"])
+def test_the_page_agrees_with_python_on_a_thousand_thresholds(
+    chromium: Browser, tmp_path: Path, name: str, settings: Settings
+) -> None:
+    if name == "crashing":
+        model = make_model(crashing(), Learner(0), settings, 0)
+        assert (model.belief.hazard is not None) == (settings is SOLVER)
+    else:
+        problem, simulate = PROBLEMS[name]
+        model = model_of(problem(), simulate, count=24, settings=settings)
     box = model.problem.box
     thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.05, 1.05, (1000, len(box.names))))
-    expected = model.predict_many(thresholds)
+    expected = model.predict_many(thresholds, fast=True)
     with window(chromium, offline=True) as shown:
         opened(shown, write(model, tmp_path / f"{name}.html"))
         found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
     ranges = np.array([v.high - v.low for v in model.problem.variables])
     points = np.array([answer["point"] for answer in found])
     assert np.abs((points - expected.points) / ranges).max() < 1e-6
-    spread = np.ptp(model.evaluations.y, axis=0)
+    spread = np.ptp(model.evaluations.complete.y, axis=0)
     for part, moment in zip(("mean", "std"), expected.moments, strict=True):
         assert np.abs((np.array([answer[part] for answer in found]) - moment) / spread).max() < 1e-6
     chance = np.array([answer["probability"] for answer in found])
     assert np.abs(chance - expected.probability_feasible).max() < 1e-6
-    sure = np.abs(chance - UNLIKELY) > 1e-6
+    least = UNLIKELY if settings is QUICK else settings.probability - NEARLY
+    sure = np.abs(chance - least) > 1e-6
     assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
+    if settings is SOLVER:
+        assert np.array_equal(
+            [answer["status"] == "verified" for answer in found], [i in expected.measured for i in range(1000)]
+        )
 
 
 def test_curves_and_measured_designs_are_those_of_python(chromium: Browser, tmp_path: Path) -> None:

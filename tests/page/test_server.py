@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from browser import TOKEN, Window, served, window
-from cbabo import Study
+from cbabo import Settings, Study
 from learned import QUICK
 from simulators import make_beam, simulate_beam
 
@@ -86,6 +86,35 @@ def test_verify_in_the_background_then_improve(chromium: Browser, study: Study) 
         assert [row.kind for row in study.evaluations[32:]] in (["refine"], ["refine"] * 2)
         page.reload()
         shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+
+
+def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp_path: Path) -> None:
+    study = Study.create(
+        make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=16)
+    )
+    study.run(simulate_beam, budget=31)
+    at = {"stress": 3.3, "frequency": 3.1}
+    expected = study.model().predict(at)
+    with served(study, simulate_beam) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=3.3&at.frequency=3.1").page
+        shown.wait("explorer.exact?.key === '3.3,3.1'")
+        assert shown.answer()["point"] == list(expected.point.values())
+        assert shown.answer()["status"] == expected.status
+        if not expected.verified:
+            page.get_by_role("button", name="Verify").click()
+            shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+            assert study.evaluations[-1].point == expected.point
+        before = len(study.evaluations)
+        shown.wait("!document.getElementById('improve').disabled")
+        page.get_by_role("button", name="Improve").click()
+        shown.wait("!explorer.measure.busy && !document.querySelector('#measure progress')")
+        assert len(study.evaluations) <= before + 1
+        page.get_by_role("button", name="Strictest").click()
+        shown.wait("explorer.exact?.key === '1,6'")
+        assert shown.text("#status") == "Unreachable"
+        page.click("#closest")
+        shown.wait("explorer.panel.answer.status !== 'unreachable'")
+        shown.shot("solver")
 
 
 def test_by_hand_without_an_evaluator(chromium: Browser, study: Study) -> None:

@@ -94,7 +94,10 @@ function calibration(problem, quality) {
       .join(", ")}.`,
   });
   plot.add(line([[plot.x(0), plot.y(0)], [plot.x(1), plot.y(1)]], "diagonal"));
-  problem.outputs.forEach((_, j) => {
-    plot.add(line([[plot.x(0), plot.y(0)], ...quality.levels.map((level, i) => [plot.x(level), plot.y(quality.covered[i][j])])], "coverage"));
+  problem.outputs.forEach((name, j) => {
+    const shares = quality.levels.map((level, i) => [plot.x(level), plot.y(quality.covered[i][j])]);
+    const curve = line([[plot.x(0), plot.y(0)], ...shares], "coverage");
+    curve.append(svg("title", {}, name));
+    plot.add(curve);
   });
 }

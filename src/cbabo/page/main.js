@@ -12,6 +12,7 @@ import { State } from "./state.js";
 import { TradeoffPanel } from "./tradeoffs.js";
 
 const FOLLOW = 1500; // milliseconds between two looks at the study
+const PAUSE_BEFORE_ASKING = 200; // milliseconds of rest before the server's own answer is asked for
 const PAUSE = 600; // milliseconds of rest before an answer is read out
 
 class Explorer {
@@ -62,6 +63,7 @@ class Explorer {
     this.stated = stated;
     this.answers = new Answers(stated);
     this.answers.revision = stated.revision ?? 0;
+    this.exact = null;
     document.querySelector("main").hidden = !this.answers.known;
     const versions = Object.entries(stated.study.versions).map(([name, version]) => `${name} ${version}`);
     byId("versions").textContent = `seed ${stated.study.seed} · ${versions.join(" · ")}`;
@@ -95,8 +97,10 @@ class Explorer {
   #draw(settled) {
     if (!this.answers.known) return;
     const { thresholds } = this.state;
-    const answer = this.verified.get(String(thresholds)) ?? this.answers.one(thresholds);
+    const key = String(thresholds);
+    const answer = this.verified.get(key) ?? (this.exact?.key === key ? this.exact.answer : this.answers.one(thresholds));
     answer.closest ??= () => this.answers.closest(thresholds);
+    if (settled) this.#ask(key, thresholds);
     const standings = this.answers.standings(answer);
     this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
     this.tradeoffs.update(this.answers, answer);
@@ -105,6 +109,20 @@ class Explorer {
     if (settled) this.history.update(this.answers, thresholds);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  // Where a solver stands behind the map, take its own answer as soon as the limits rest: it is the one that is verified.
+  #ask(key, thresholds) {
+    clearTimeout(this.asking);
+    if (!this.server || this.answers.map.network || this.exact?.key === key) return;
+    this.asking = setTimeout(async () => {
+      const { problem } = this.answers;
+      const limits = Object.fromEntries(problem.movable.map((c, i) => [c.name, thresholds[i]]));
+      const record = await this.server.post("predict", { thresholds: limits }).catch(() => null); // then the map's stays
+      if (record === null || String(this.state.thresholds) !== key) return;
+      this.exact = { key, answer: fromRecord(problem, record) };
+      this.#changed({ settled: true });
+    }, PAUSE_BEFORE_ASKING);
   }
 
   #remember(record) {

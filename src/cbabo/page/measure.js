@@ -113,7 +113,9 @@ export class MeasurePanel {
 // An answer's record from the server in the page's own form.
 export function fromRecord(problem, record) {
   const estimates = new Map(record.outputs.map((o) => [o.output, o]));
+  const closest = problem.movable.every((c) => c.name in record.closest_limits) ? problem.movable.map((c) => record.closest_limits[c.name]) : null;
   return {
+    closest: () => closest,
     status: record.status,
     thresholds: problem.movable.map((c) => record.limits[c.name]),
     point: problem.variables.map((v) => record.design[v.name]),

@@ -51,11 +51,11 @@ export class RecommendPanel {
     const effect = (gain) => el("span", { class: gain > 0 ? "better" : gain < 0 ? "worse" : "" }, `${gain > 0 ? "+" : ""}${text(gain, 3)}`);
     const rows = found.changes.map((c) => {
       const unit = movable.find((m) => m.name === c.limit).unit;
-      return [`${c.limit}${unit && ` [${unit}]`}`, c.intent, text(c.before), text(c.after), effect(c.effect)];
+      return [`${c.limit}${unit && ` [${unit}]`}`, text(c.before), text(c.after), effect(c.effect)];
     });
     replace(
       byId("proposal"),
-      table("Proposal", ["limit", "intent", "now", "proposed", "buys"], rows),
+      table("Proposal", ["limit", "now", "proposed", "buys"], rows),
       el("p", {}, `${objective.name} ${text(found.objective_before)} → ${text(found.objective_after)} ${objective.unit}: `,
         effect(found.improvement), found.improvement > 0 ? " better" : "", `, feasible with ${percent(found.probability_feasible)}.`),
       ...found.warnings.map(({ warning }) => el("p", { class: "worse" }, warning)),

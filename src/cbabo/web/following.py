@@ -101,8 +101,7 @@ class Follower:
         except CbaboError as error:
             empty = empty_document(study.problem, study.name, study.seed, rows.rows)
             return _reading(rows, None, str(error), empty)
-        with self._computing:
-            return _reading(rows, model, None, document(model, study.name))
+        return _reading(rows, model, None, document(model, study.name))
 
 
 def _reading(rows: Evaluations, model: Model | None, problem: str | None, content: dict[str, Any]) -> Reading:
