@@ -92,7 +92,7 @@ class Quick:
         space = solver.belief.problem.space
         self._free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
 
-    def answer(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
         """Return the answers (b) at theta (b x k)."""
         if not len(theta):
             return ()

@@ -89,7 +89,7 @@ class Model:
         if method == "pcm":
             return Answers(self, rows, snapped(self.problem.space, self.pcm.designs(torch.from_numpy(theta))), wanted)
         with one_thread():
-            answer = self.quick.answer if fast else self.solver.answers
+            answer = self.quick.answers if fast else self.solver.answers
             found = answer(theta, wanted)
         x = np.array([f.x for f in found]).reshape(-1, self.problem.space.dimension)
         return Answers(self, rows, snapped(self.problem.space, torch.from_numpy(x)), wanted, found)

@@ -111,7 +111,9 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
     warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
     h = surrogates.hyperparameters
-    forms = Forms(Warp(**warp), h.rough, h.stretch) if warp and h.rough is not None and h.stretch is not None else None
+    forms = (
+        Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
+    )
     hazard = None if forms is None else learn_hazard(evaluations)
     return {
         "problem": problem,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import ndtr, ndtri
 
 from cbabo.belief import Belief
@@ -37,7 +37,8 @@ RISK = 0.05
 """Unit of the probability of a failure where violations are weighed against each other."""
 
 _ITERATIONS = 50
-_ACCURACY = 1e-9  # of the objective, standardised
+_ACCURACY = 1e-6  # of the objective, standardised: far below what surrogates know; rounding errors begin at 1e-8
+_SETTLED = 1e-5  # change of the margins below which they are not found anew
 _FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
 _APART = 0.15  # their least distance in the unit cube
 _AMONG = 60  # how many of the best measured designs are looked at for them
@@ -113,23 +114,20 @@ class Solver:
         """Return the best solution, and others of which one may be taken instead."""
         return [self.best(bound, starts)]
 
-    def answer(self, theta: FloatArray, probability: float) -> Polished:
-        """Return the answer at theta (k): as good as its probability is at least the one asked for, if any design's is.
+    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+        """Return the answers (b) at theta (b x k): with at least this probability, if any design has it.
 
         The best measured design that obeys the limits is returned unless the solver's is worth more.
         """
-        bound = self.bound(theta[None])[0]
-        found = self.predict(bound, probability)
-        floor = self.floor(theta)
-        if floor is not None:
-            value = self.goal * self.z[floor, 0]
-            if value <= found.objective + self.price * (1.0 - found.probability):
-                return Polished(self.belief.surrogates.x[floor].numpy(), float(value), 1.0, floor)
-        return found
-
-    def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
-        """Return the answers (b) at theta (b x k)."""
-        return tuple(self.answer(row, probability) for row in theta)
+        found = []
+        for bound, floor in zip(self.bound(theta), self.floors(theta), strict=True):
+            answer = self.predict(bound, probability)
+            if floor >= 0:
+                value = self.goal * float(self.z[floor, 0])
+                if value <= answer.objective + self.price * (1.0 - answer.probability):
+                    answer = Polished(self.belief.surrogates.x[floor].numpy(), value, 1.0, int(floor))
+            found.append(answer)
+        return tuple(found)
 
     def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
         """Return solutions close to a start, within bounds of the variables (d), the best first."""
@@ -163,9 +161,13 @@ class Solver:
         """Solve again with the margins that this probability asks for, from a solution that obeys its bounds."""
         if not solution.feasible:
             return solution
+        last = np.inf
         for _ in range(MARGINS):
             std = self.pointwise.std(solution.x)[self.output]
             margin = std * self.deviations(std, solution.multipliers, probability)
+            if float(np.max(np.abs(margin - last))) <= _SETTLED:
+                break
+            last = margin
             inside = self.solve(bound - margin - ROUNDING, solution.x, lower, upper)
             if not inside.feasible:
                 break
@@ -275,6 +277,7 @@ class Solver:
             np.append(start, np.clip(1.0 - theta, 0.0, None)),
             np.append(np.broadcast_to(lower, d), np.zeros(k)),
             np.append(np.broadcast_to(upper, d), np.clip(1.0 - theta, 0.0, None)),
+            accuracy=_ACCURACY**2,  # of squares
         )
         return found.x if float(room(found.x).min()) >= -_FEASIBLE else None
 
@@ -350,16 +353,17 @@ def _minimise(
     start: FloatArray,
     low: FloatArray,
     high: FloatArray,
+    accuracy: float = _ACCURACY,
 ) -> _Found:
     """Minimise a value where room (r) is not below zero, within low and high."""
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),
         jac=slope,
-        bounds=np.column_stack([low, high]),
+        bounds=Bounds(low, high),
         constraints=[{"type": "ineq", "fun": room, "jac": room_slope}],
         method="SLSQP",
-        options={"maxiter": _ITERATIONS, "ftol": _ACCURACY},
+        options={"maxiter": _ITERATIONS, "ftol": accuracy},
     )
     x = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
     return _Found(np.clip(x, low, high), np.asarray(found.multipliers))
@@ -375,7 +379,7 @@ class _Seen:
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return z and J."""
-        if self._x is None or not np.array_equal(self._x, x):
+        if self._x is None or (self._x != x).any():
             self._x = x.copy()
             self._found = self._solver.pointwise.mean_and_jacobian(x)
             if self._solver.hazard is not None:
