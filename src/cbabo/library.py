@@ -28,12 +28,9 @@ import torch
 from numpy.typing import NDArray
 
 from cbabo import qp
-from cbabo.polish import ROUNDING, Polished, Solver
+from cbabo.polish import NEARLY, ROUNDING, Polished, Solver
 from cbabo.quasirandom import sobol
 from cbabo.space import FloatArray, Real
-
-NEARLY = 1e-3
-"""By how much a probability may miss the one asked for."""
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed

@@ -23,11 +23,11 @@ from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.library import NEARLY, Quick, stock
+from cbabo.library import Quick, stock
 from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
-from cbabo.polish import Polished, Solver
+from cbabo.polish import NEARLY, Polished, Solver
 from cbabo.problem import Problem
 from cbabo.recommend import ByNetwork, BySolver, Intent, Judge, Proposals, propose
 from cbabo.seeding import child_seed

@@ -33,13 +33,15 @@ MARGINS = 3
 """How often margins are found anew."""
 ROUNDING = 1e-7
 """Kept between a solution and its bounds."""
+NEARLY = 1e-3
+"""By how much a probability may miss the one asked for."""
 RISK = 0.05
 """Unit of the probability of a failure where violations are weighed against each other."""
 
 _ITERATIONS = 50
 _ACCURACY = 1e-6  # of the objective, standardised: far below what surrogates know; rounding errors begin at 1e-8
 _SETTLED = 1e-5  # change of the margins below which they are not found anew
-_FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
+_FEASIBLE = 1e-5  # excess below which a solution obeys its bounds: the solver may stop within its accuracy of them
 _APART = 0.15  # their least distance in the unit cube
 _AMONG = 60  # how many of the best measured designs are looked at for them
 _VIOLATION = 10.0  # what a unit of violation weighs against a unit of the objective in their ranking
@@ -142,7 +144,7 @@ class Solver:
         """Move a solution inside its bounds until its probability is the one asked for."""
         solution = self.inside(bound, solution, probability)
         chance = self.probability(bound, solution.x)
-        if chance < probability:
+        if chance < probability - NEARLY:
             std = self.pointwise.std(solution.x)[self.output]
             safest = self.nearest(bound, solution.x, std)
             better = self.probability(bound, safest.x)

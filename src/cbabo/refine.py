@@ -54,8 +54,12 @@ def refine(
         elif solving:
             found = correct(model, row, centre, made)
             point = None if found is None else found.point
-            if found is not None and number > 1 and found.gain < _LITTLE:
-                notes.append(f"stopped after {number} evaluations: less than {_LITTLE:g} of the span is left to gain")
+            if found is None:
+                notes.append(f"stopped after {len(made)} evaluations: no untried design close by promises more")
+            elif number > 1 and found.gain < _LITTLE:
+                notes.append(
+                    f"stopped after {len(made)} evaluations: less than {_LITTLE:g} of the span is left to gain"
+                )
                 break
         else:
             point = _next(model, centre, row, made, number)

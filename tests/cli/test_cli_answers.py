@@ -66,7 +66,7 @@ def test_refine_stops_where_nothing_is_left_to_gain(cli: Any, learned: str) -> N
     assert answer["status"] == "verified"
     spent = json.loads(cli("status", learned, "--format", "json").out)["complete"] - 35
     assert spent < 9
-    assert any("left to gain" in w["warning"] for w in answer["warnings"])
+    assert any("stopped after" in w["warning"] for w in answer["warnings"])
 
 
 def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder: Path) -> None:
