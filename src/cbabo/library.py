@@ -108,11 +108,15 @@ class Quick:
         )
         chance = np.stack(
             [
-                self._sight.probability(bound, z, s),
-                np.where(entry < 0, 0.0, self._sight.probability(bound, library.mean[entry], library.std[entry])),
+                np.where(solver.known(x), 0.0, self._sight.probability(bound, z, s)),
+                np.where(
+                    (entry < 0) | solver.known(library.x[entry]),
+                    0.0,
+                    self._sight.probability(bound, library.mean[entry], library.std[entry]),
+                ),
                 np.where(floor < 0, 0.0, 1.0),
             ]
-        )
+        )  # a design that was measured and obeys is no better than the best of these
         enough = chance >= probability - NEARLY
         loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
         best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
