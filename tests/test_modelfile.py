@@ -312,3 +312,14 @@ def test_a_network_that_was_asked_for_is_written(tmp_path: Path) -> None:
     again = Model.load(tmp_path / "m")
     assert again.network is not None
     assert again.predict(AT, method="pcm") == answer
+
+
+def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
+    rows = evaluated(make_beam(), simulate_beam, 20).rows
+    twice = Evaluations(make_beam(), (*rows, *rows))
+    model = make_model(twice, Learner(0), Settings.default().replace(library=16), 3)
+    model.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert len(again.evaluations) == 40
+    for i in range(len(TABLE)):
+        assert again.predict_many(TABLE).answer(i) == model.predict_many(TABLE).answer(i)
