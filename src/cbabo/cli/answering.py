@@ -94,7 +94,9 @@ def _show(record: dict[str, Any], form: Format) -> None:
         print_facts({name.replace("_", " "): value for name, value in single.items()})
         for name, value in record.items():
             if isinstance(value, list | dict) and value:
-                print_frame(pd.DataFrame(value if isinstance(value, list) else [value]), "table", name)
+                print_frame(
+                    pd.DataFrame(value if isinstance(value, list) else [value]), "table", name.replace("_", " ")
+                )
 
 
 def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
@@ -137,6 +139,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
         "probability_feasible": answer.probability_feasible,
         "warnings": [{"warning": text} for text in answer.warnings],
         "limits": dict(answer.thresholds),
+        "closest_limits": dict(answer.closest_thresholds or {}),
         "design": dict(answer.point),
         "outputs": outputs,
     }
