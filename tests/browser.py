@@ -83,7 +83,7 @@ def window(browser: Browser, *, offline: bool = False, **options: Any) -> Iterat
         page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else complaints.append(r.url))
     try:
         yield Window(page, complaints)
-        assert complaints == []
+        assert complaints == [], complaints
     finally:
         context.close()
 

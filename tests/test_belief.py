@@ -214,3 +214,14 @@ def test_plain_surrogates_are_left_as_they_are() -> None:
     assert belief.hazard is None
     assert belief.surrogates.y.equal(torch.from_numpy(belief.measured.y))
     assert belief.surrogates.hyperparameters.amplitude is None
+
+
+def test_exact_repetitions_teach_nothing() -> None:
+    """They would foretell each other, and deviations would be far too small."""
+    once = evaluated(bumpy(), simulate_bumpy, 20)
+    twice = belief_of(Evaluations(bumpy(), (*once, *once[:7])), DEFAULT)
+    assert len(twice.measured) == 20
+    assert twice.surrogates.factor.equal(belief_of(once, DEFAULT).surrogates.factor)
+    noisy = [replace(e, id=90 + i, outputs={**e.outputs, "c": e.outputs["c"] + 1e-3}) for i, e in enumerate(once[:7])]
+    assert len(belief_of(Evaluations(bumpy(), (*once, *noisy)), DEFAULT).measured) == 27
+    assert len(belief_of(Evaluations(bumpy(), (*once, *once)), Settings.paper()).measured) == 40

@@ -9,7 +9,9 @@ import pytest
 
 from cbabo import Constraint, Discrete, Model, Objective, Problem, Real, Settings
 from cbabo.correct import correct
-from cbabo.evaluations import Evaluation
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.model import make_model
 from cbabo.refine import refine
 from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, valley
 
@@ -138,17 +140,30 @@ def test_it_stops_when_little_is_left_to_gain_and_says_so(fine: Model) -> None:
     lab = Lab(simulate_valley)
     answer = refine(fine, AT, lab, 12)
     assert 2 <= len(lab.made) < 12
-    note = f"stopped after {len(lab.made)} evaluations: less than 0.001 of the span is left to gain"
-    assert note in answer.warnings
+    (note,) = answer.warnings
+    reasons = ("less than 0.001 of the span is left to gain", "no untried design close by promises more")
+    assert note in [f"stopped after {len(lab.made)} evaluations: {reason}" for reason in reasons]
     assert answer.objective.mean - best_of_all() < 2e-3
 
 
 def test_two_calls_are_both_spent_unless_nothing_is_left(fine: Model) -> None:
     """The second is what the user asked for; only further ones are weighed."""
-    lab = Lab(simulate_valley)
-    answer = refine(fine, AT, lab)
-    assert len(lab.made) == 2
-    assert not any("stopped" in w for w in answer.warnings)
+    for at in (AT, {"c": 1.2, "g": -0.3}, {"c": 0.7, "g": 0.1}):
+        lab = Lab(simulate_valley)
+        answer = refine(fine, at, lab)
+        assert len(lab.made) == 2 or "no untried design" in answer.warnings[0]
+        assert not any("left to gain" in w for w in answer.warnings)
+
+
+def test_a_lattice_that_is_used_up_is_said_to_be() -> None:
+    points = [{"i": i, "g": g} for i in range(4) for g in (0.1, 0.2, 0.8)]
+    table = tuple(Evaluation(n + 1, "complete", "run", p, simulate_lattice(p)) for n, p in enumerate(points))
+    model = make_model(Evaluations(lattice(), table), Learner(0), DEFAULT, 0)
+    lab = Lab(simulate_lattice)
+    answer = refine(model, {"c": 2.0}, lab, 3)
+    assert lab.made == []
+    assert answer.verified
+    assert answer.warnings == ("stopped after 0 evaluations: no untried design close by promises more",)
 
 
 def test_a_design_that_was_measured_is_not_measured_again() -> None:

@@ -13,7 +13,9 @@ from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Setti
 from cbabo.belief import Belief
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.lattice import Lattice
+from cbabo.learner import Learner
 from cbabo.mixed import MixedSolver, solver_for
+from cbabo.model import make_model
 from cbabo.polish import Polished, Solver
 from cbabo.space import FloatArray
 from learned import belief_of, evaluated, lattice, simulate_lattice, simulate_valley, valley
@@ -215,3 +217,17 @@ def test_a_region_that_fails_is_avoided_on_a_lattice_too() -> None:
     theta = np.array([1.0, 1.0])
     assert rod().space.points(free.predict(free.bound(theta[None])[0], 0.98).x[None])[0]["ribs"] <= 2
     assert rod().space.points(careful.predict(careful.bound(theta[None])[0], 0.98).x[None])[0]["ribs"] >= 3
+
+
+def test_an_answer_that_was_measured_is_said_to_be() -> None:
+    """On a lattice that is used up every answer that obeys is a measured one, however good others are believed to be."""
+    points = [{"i": i, "g": g} for i in range(4) for g in (0.1, 0.2, 0.8)]
+    rows = tuple(Evaluation(n + 1, "complete", "run", p, simulate_lattice(p)) for n, p in enumerate(points))
+    model = make_model(Evaluations(lattice(), rows), Learner(0), DEFAULT.replace(library=20), 0)
+    limits = np.linspace(0.05, 4.0, 25)
+    for fast in (False, True):
+        many = model.predict_many(limits[:, None], fast=fast)
+        assert {many.status(i) for i in range(25)} == {"verified"}
+        for i, limit in enumerate(limits):
+            best = min(e.outputs["f"] for e in rows if e.outputs["c"] <= limit)
+            assert many.answer(i).objective.mean == best

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real
+from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.answers import Answer, Estimate
 from cbabo.errors import InputError, ModelError
 from cbabo.evaluations import Evaluation, Evaluations
@@ -361,3 +361,195 @@ def test_many_answers_warn_about_limits_outside_the_box_once_each(model: Model) 
     (warning,) = model.predict_many(outside).warnings
     assert "stress = 13 lies outside 1 to 9 by 4 (50 % of the range)" in warning
     assert model.predict_many(inside[:0]).warnings == ()
+
+
+# ---- with the default settings the solver answers
+
+
+@pytest.fixture(scope="module")
+def solving() -> Model:
+    return model_of(valley(), simulate_valley, 30, Settings.default().replace(library=64))
+
+
+REACHABLE, UNREACHABLE = {"c": 1.0, "g": 0.0}, {"c": 0.0, "g": 1.0}
+
+
+def obeyed(point: dict[str, float], at: dict[str, float]) -> bool:
+    y = simulate_valley(point)
+    return y["c"] <= at["c"] + 1e-8 and at["g"] - 1e-8 <= y["g"] <= 2.5
+
+
+def test_the_default_answer_is_feasible_probable_and_nearly_the_best(solving: Model) -> None:
+    a, b = np.meshgrid(np.linspace(-1, 1, 801), np.linspace(10, 30, 801))
+    y = simulate_valley({"a": a, "b": b})  # type: ignore[dict-item]
+    for c, g in ((1.0, 0.0), (0.7, -0.5), (1.8, 0.9), (2.0, -1.0)):
+        answer = solving.predict({"c": c, "g": g})
+        assert answer.status == "predicted"
+        assert answer.probability_feasible >= 0.98 - 1e-3
+        assert obeyed(answer.point, {"c": c, "g": g})
+        best = y["f"][(y["c"] <= c) & (y["g"] >= g) & (y["g"] <= 2.5)].min()
+        assert simulate_valley(answer.point)["f"] <= best + 0.01
+
+
+def test_one_answer_and_many_are_the_same(solving: Model) -> None:
+    table = pd.DataFrame({"c": [1.0, 0.0, 1.8], "g": [0.0, 1.0, 0.9]})
+    many = solving.predict_many(table)
+    for i, row in enumerate(table.to_dict("records")):
+        alone = solving.predict(row)
+        assert many.answer(i).point == alone.point
+        assert many.answer(i).closest_thresholds == alone.closest_thresholds
+        assert many.answer(i).objective.mean == pytest.approx(alone.objective.mean, rel=1e-9)
+        assert many.answer(i).objective.std == pytest.approx(alone.objective.std, rel=1e-4)
+        assert many.status(i) == alone.status
+
+
+def test_what_cannot_be_met_is_unreachable_and_says_what_can(solving: Model) -> None:
+    answer = solving.predict(UNREACHABLE)
+    assert answer.status == "unreachable"
+    assert answer.probability_feasible < 0.98
+    closest = answer.closest_thresholds
+    assert closest is not None
+    assert list(closest) == ["c", "g"]
+    assert 0.0 <= closest["c"] <= 2.0
+    assert -1.0 <= closest["g"] <= 1.0
+    assert closest != UNREACHABLE
+    relaxed = solving.predict(closest)
+    assert relaxed.status == "predicted"
+    assert relaxed.probability_feasible >= 0.97
+    stricter = {name: 0.95 * closest[name] + 0.05 * UNREACHABLE[name] for name in closest}
+    assert solving.predict(stricter).status == "unreachable"
+
+
+def test_what_can_be_met_has_no_closest_thresholds(solving: Model) -> None:
+    assert solving.predict(REACHABLE).closest_thresholds is None
+
+
+def test_a_measured_design_that_is_best_is_returned_as_measured() -> None:
+    """The data hold the true optimum for one threshold, and nothing near it."""
+    evaluations = evaluated(valley(), simulate_valley, 12)
+    best = model_of(valley(), simulate_valley, 60, Settings.default()).predict(REACHABLE).point
+    y = simulate_valley(best)
+    rows = (*evaluations, Evaluation(77, "complete", "run", best, y))
+    model = make_model(Evaluations(valley(), rows), Learner(0), Settings.default(), 0)
+    at = {"c": max(1.0, y["c"]), "g": min(0.0, y["g"])}
+    answer = model.predict(at)
+    if answer.status == "verified":
+        assert answer.point == best
+        assert {name: e.mean for name, e in answer.outputs.items()} == y
+        assert all(e.std == 0.0 for e in answer.outputs.values())
+        assert answer.probability_feasible == 1.0
+    else:
+        assert answer.objective.mean <= y["f"] + 1e-9  # it promises more
+
+
+def test_measured_values_are_told_for_measured_answers() -> None:
+    model = model_of(lattice(), simulate_lattice, 12, Settings.default())
+    many = model.predict_many(np.linspace(0.3, 4.0, 12)[:, None])
+    verified = [i for i in range(12) if many.status(i) == "verified"]
+    assert verified
+    frame = many.to_frame()
+    for i in verified:
+        answer = many.answer(i)
+        assert {name: e.mean for name, e in answer.outputs.items()} == simulate_lattice(answer.point)
+        assert frame["f std"][i] == 0.0
+        assert frame["probability feasible"][i] == 1.0
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.8, 0.95, 0.999])
+def test_the_probability_asked_for_is_kept(solving: Model, probability: float) -> None:
+    for c in (0.6, 1.0, 1.5):
+        answer = solving.predict({"c": c, "g": 0.0}, probability=probability)
+        assert answer.probability_feasible >= probability - 1e-3
+        assert answer.status != "unreachable"
+
+
+def test_more_probability_costs_objective() -> None:
+    model = model_of(valley(), simulate_valley, 8, Settings.default())
+    careless, careful = (model.predict({"c": 0.6, "g": 0.0}, probability=p) for p in (0.3, 0.9999))
+    assert careful.probability_feasible > careless.probability_feasible
+    assert careful.objective.mean > careless.objective.mean
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, 1.5, float("nan"), "0.9", True, [0.9]])
+def test_a_wrong_probability_gets_one_sentence(solving: Model, probability: object, fast: bool) -> None:
+    with pytest.raises(InputError, match=r"^predict: probability must be a number between 0 and 1, got .*$"):
+        solving.predict_many(REACHABLE, probability=probability, fast=fast)  # type: ignore[arg-type]
+
+
+def test_fast_answers_are_close_to_the_full_ones(solving: Model) -> None:
+    rows = solving.problem.box.from_theta(np.random.default_rng(0).random((40, 2)))
+    full, fast = solving.predict_many(rows), solving.predict_many(rows, fast=True)
+    assert fast.points.shape == full.points.shape
+    reached = np.array([full.status(i) != "unreachable" for i in range(40)])
+    truth = [
+        np.array([simulate_valley(p)["f"] for p in solving.problem.space.points(a.x.numpy())]) for a in (full, fast)
+    ]
+    assert np.mean((truth[1] - truth[0])[reached]) < 0.01 * np.ptp(truth[0])
+    kept = [fast.probability_feasible[i] >= 0.97 for i in range(40) if reached[i]]
+    assert np.mean(kept) > 0.95
+    statuses = [(full.status(i), fast.status(i)) for i in range(40)]
+    assert np.mean([a == b for a, b in statuses]) > 0.85
+
+
+def test_fast_answers_know_what_cannot_be_met(solving: Model) -> None:
+    answer = solving.predict_many(UNREACHABLE, fast=True).answer(0)
+    assert answer.status == "unreachable"
+    assert answer.closest_thresholds is not None
+    assert math.isfinite(answer.objective.mean)
+
+
+def test_no_thresholds_give_no_answers_by_the_solver_either(solving: Model) -> None:
+    for fast in (False, True):
+        many = solving.predict_many(np.empty((0, 2)), fast=fast)
+        assert len(many) == 0
+        assert many.points.shape == (0, 2)
+        assert len(many.to_frame()) == 0
+
+
+def test_thresholds_outside_the_box_are_answered_as_its_edge_with_a_warning(solving: Model) -> None:
+    answer = solving.predict({"c": 5.0, "g": -3.0})
+    assert len(answer.warnings) == 2
+    assert answer.point == pytest.approx(solving.predict({"c": 2.0, "g": -1.0}).point, rel=1e-6)
+    impossible = solving.predict({"c": -5.0, "g": 0.0})
+    assert impossible.status == "unreachable"
+    assert impossible.probability_feasible < 1e-3
+
+
+def test_extreme_thresholds_are_numbers_to_the_solver_too(solving: Model) -> None:
+    for value in (1e300, -1e300, 0.0, 5e-324):
+        for fast in (False, True):
+            answer = solving.predict_many({"c": value, "g": 0.0}, fast=fast).answer(0)
+            assert 0.0 <= answer.probability_feasible <= 1.0
+            assert math.isfinite(answer.objective.mean)
+
+
+def test_limits_that_contradict_each_other_are_unreachable() -> None:
+    problem = Problem(
+        "band",
+        [Real("x", 0, 1)],
+        Objective("f"),
+        [
+            Constraint("low", ">=", low=0.0, high=1.0, outputs="y"),
+            Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
+        ],
+    )
+    model = model_of(problem, lambda p: {"f": p["x"] ** 2, "y": p["x"]}, 8, Settings.default())
+    answer = model.predict({"low": 0.8, "top": 0.2})
+    assert answer.status == "unreachable"
+    assert answer.probability_feasible < 1e-6
+    assert answer.closest_thresholds is not None
+    assert answer.closest_thresholds["low"] <= answer.closest_thresholds["top"]
+    assert model.predict({"low": 0.1, "top": 0.9}).status == "predicted"
+
+
+def test_the_network_can_still_be_asked(solving: Model) -> None:
+    quick = model_of(
+        valley(), simulate_valley, 12, QUICK.replace(candidate_source="solver", surrogates="warped", answer="solver")
+    )
+    answer = quick.predict(REACHABLE, method="pcm")
+    theta = torch.from_numpy(quick.problem.box.to_theta(np.array([[1.0, 0.0]])))
+    assert answer.point == quick.problem.space.points(quick.pcm.designs(theta).numpy())[0]
+    assert answer.status == "predicted"
+    assert quick.predict(REACHABLE, method="solver") == quick.predict(REACHABLE)
+    assert solving.network is None

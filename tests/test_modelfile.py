@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 from datetime import UTC, datetime
@@ -246,3 +247,79 @@ def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
     changed.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     assert (again.settings, again.seed) == (Settings.paper(), 2**80)
+
+
+# ---- with the default settings
+
+
+@pytest.fixture(scope="module")
+def solving() -> Model:
+    """Outputs over decades, and a region that fails: everything that such a model consists of."""
+    rows = evaluated(make_beam(), simulate_beam, 60).rows
+    failing = tuple(
+        Evaluation(e.id, "failed", "run", e.point, {}, "mesh")
+        if e.point["width"] > 2.2
+        else Evaluation(e.id, "complete", "run", e.point, {**e.outputs, "stress": math.exp(e.outputs["stress"])})
+        for e in rows
+    )
+    model = make_model(Evaluations(make_beam(), failing), Learner(0), Settings.default().replace(library=32), 3)
+    assert model.belief.hazard is not None
+    assert model.belief.warp is not None
+    assert bool(model.belief.warp.curved.any())
+    return model
+
+
+def test_a_default_model_answers_the_same_after_reading(solving: Model, tmp_path: Path) -> None:
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.settings == solving.settings
+    for fast in (False, True):
+        one, two = solving.predict_many(TABLE, fast=fast), again.predict_many(TABLE, fast=fast)
+        assert np.array_equal(one.points, two.points)
+        for i in range(len(TABLE)):
+            assert one.answer(i) == two.answer(i)
+
+
+def test_failures_are_known_after_reading(solving: Model, tmp_path: Path) -> None:
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert solving.belief.hazard is not None
+    assert again.belief.hazard is not None
+    assert again.belief.hazard.limit == solving.belief.hazard.limit
+    x = torch.rand(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert again.belief.hazard.probability(x).equal(solving.belief.hazard.probability(x))
+
+
+def test_a_network_that_nobody_asked_for_is_not_trained_to_be_written(
+    solving: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("cbabo.model.train_whole", refuse)
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is None
+    with pytest.raises(AssertionError, match="nobody asked"):
+        again.predict(AT, method="pcm")
+
+
+def test_a_network_that_was_asked_for_is_written(tmp_path: Path) -> None:
+    settings = QUICK.replace(candidate_source="solver", surrogates="warped", answer="solver")
+    model = make_model(evaluated(make_beam(), simulate_beam, 12), Learner(0), settings, 3)
+    answer = model.predict(AT, method="pcm")
+    model.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is not None
+    assert again.predict(AT, method="pcm") == answer
+
+
+def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
+    rows = evaluated(make_beam(), simulate_beam, 20).rows
+    twice = Evaluations(make_beam(), (*rows, *rows))
+    model = make_model(twice, Learner(0), Settings.default().replace(library=16), 3)
+    model.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert len(again.evaluations) == 40
+    for i in range(len(TABLE)):
+        assert again.predict_many(TABLE).answer(i) == model.predict_many(TABLE).answer(i)

@@ -126,7 +126,7 @@ def test_an_answer_has_the_probability_asked_for_and_no_more_than_it_needs(
     objectives = []
     for probability in (0.5, 0.8, 0.9, 0.98, 0.999):
         found = solver.predict(bound, probability)
-        assert found.probability >= probability - 1e-6
+        assert found.probability >= probability - 1e-4
         sum_ = found.x.sum()
         std = float(solver.pointwise.std(found.x)[1] * belief.surrogates.scale[1])
         assert found.probability == pytest.approx(float(ndtr((limit - sum_) / std)), abs=2e-3)

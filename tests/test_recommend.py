@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from cbabo import Constraint, Model, Objective, Problem, Real, problems
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answers import Recommendation
 from cbabo.errors import InputError
-from cbabo.recommend import _candidates, _different, _follows, _utility, propose
+from cbabo.recommend import ByNetwork, _candidates, _different, _follows, _utility, propose
 from learned import QUICK, mirrored, model_of, simulate_mirrored, simulate_valley, valley
 
 BASE = {"c": 1.4, "g": -0.2}
@@ -256,9 +257,8 @@ def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     obeyed = (box.violations(mean[1:], box.from_theta(theta)) <= 1e-4).all(axis=1)
     usable = obeyed & _follows(theta - base, directions, model.settings)
     score = np.where(usable, _utility(theta, base, directions, mean[0, 0] - mean[1:, 0], model.settings), -np.inf)
-    found = propose(
-        model.problem, model.settings, model.seed, model.belief, model.pcm, BASE, {"c": "tighten", "g": "loosen"}, 3
-    )
+    judge = ByNetwork(model.belief, model.pcm, 1e-4)
+    found = propose(model.problem, model.settings, model.seed, judge, BASE, {"c": "tighten", "g": "loosen"}, 3)
     assert found.theta[0] == pytest.approx(theta[score.argmax()], abs=1e-12)
     assert found.utility[0] == pytest.approx(score.max(), rel=1e-9)
     assert found.followed
@@ -359,3 +359,53 @@ def test_when_intents_cannot_be_followed_the_rest_is_offered_with_a_warning() ->
     assert found.thresholds["c"] > 0.98
     assert len(found.answer.warnings) == 1
     assert found.answer.warnings[0].startswith("no limits that follow all intents are believed feasible")
+
+
+# ---- with the default settings
+
+
+@pytest.fixture(scope="module")
+def solving() -> Model:
+    settings = Settings.default().replace(library=48, recommend_candidates=600)
+    return model_of(valley(), simulate_valley, 35, settings)
+
+
+@pytest.mark.parametrize(
+    "intents", [("tighten", "loosen"), ("loosen", "tighten"), ("loosen", "lock"), ("lock", "lock")]
+)
+def test_intents_are_followed_with_the_default_settings_too(solving: Model, intents: tuple[str, str]) -> None:
+    named: dict[str, Any] = dict(zip(("c", "g"), intents, strict=True))
+    found = solving.recommend(BASE, named)
+    for proposal in (found, *found.alternatives):
+        check_intents(solving, BASE, named, proposal)
+        assert proposal.answer.probability_feasible >= 0.97
+        assert proposal.answer.status != "unreachable"
+        truth = simulate_valley(proposal.answer.point)
+        assert truth["c"] <= proposal.thresholds["c"] + 1e-3
+        assert truth["g"] >= proposal.thresholds["g"] - 1e-3
+        assert proposal.improvement == pytest.approx(
+            solving.predict(BASE).objective.mean - proposal.answer.objective.mean, abs=1e-9
+        )
+
+
+def test_loosening_what_binds_gains_what_the_multiplier_says(solving: Model) -> None:
+    found = solving.recommend({"c": 0.8, "g": 0.2}, {"c": "loosen", "g": "loosen"})
+    assert found.improvement > 0
+    best = min(solving.predict({"c": 0.8 + dc, "g": 0.2 - dg}).objective.mean for dc in (0.0, 0.4) for dg in (0.0, 0.4))
+    assert found.answer.objective.mean <= best + 0.5 * found.improvement
+
+
+def test_the_network_is_not_needed_with_the_default_settings(solving: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("cbabo.model.train_whole", refuse)
+    assert solving.recommend(BASE, {"c": "tighten"}).thresholds["c"] <= BASE["c"]
+
+
+def test_where_nothing_near_can_be_met_the_solver_says_what_can(solving: Model) -> None:
+    with pytest.raises(InputError, match="the nearest that can be met: c = ") as caught:
+        close = replace(solving, settings=solving.settings.replace(recommend_range=0.01))
+        close.recommend({"c": 0.0, "g": 1.0}, {"c": "tighten", "g": "tighten"})
+    stated = dict(re.findall(r"(\w+) = ([-0-9.e]+)", str(caught.value).split("met: ")[1]))
+    assert solving.predict({name: float(value) for name, value in stated.items()}).probability_feasible > 0.9

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbabo.evaluations import Evaluations
+from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.hazard import Hazard, learn_hazard
 from cbabo.learner import Learner
 from cbabo.limits import Limits
@@ -80,7 +80,7 @@ class Belief:
 
 def believe(evaluations: Evaluations, learner: Learner, settings: Settings) -> Belief:
     """Fit surrogates to the measured designs, starting from the learner's last fit; failures are learned from as settings say."""
-    measured = evaluations.complete
+    measured = learned_from(evaluations, settings)
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     problem = measured.problem
     if settings.surrogates == "plain":
@@ -93,6 +93,17 @@ def believe(evaluations: Evaluations, learner: Learner, settings: Settings) -> B
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
     surrogates = calibrated(surrogates, settings.initial_evaluations)
     return Belief(problem, measured, surrogates, forms, formed, learn_hazard(evaluations))
+
+
+def learned_from(evaluations: Evaluations, settings: Settings) -> Evaluations:
+    """Return the measured designs, where surrogates are calibrated without exact repetitions: these foretell each other."""
+    measured = evaluations.complete
+    if settings.surrogates == "plain":
+        return measured
+    first: dict[tuple[float, ...], Evaluation] = {}
+    for e in measured:
+        first.setdefault((*e.point.values(), *(e.outputs[name] for name in measured.problem.outputs)), e)
+    return Evaluations(measured.problem, tuple(first.values())) if 2 <= len(first) < len(measured) else measured
 
 
 def calibrated(surrogates: Surrogates, initial: int) -> Surrogates:

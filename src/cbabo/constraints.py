@@ -192,6 +192,11 @@ class ThresholdBox:
         """Name the entries of one row of thresholds."""
         return {name: float(value) for name, value in zip(self.names, row, strict=True)}
 
+    @property
+    def scales(self) -> FloatArray:
+        """The unit of every requirement's tolerance, r."""
+        return np.array([c.scale for c in self.constraints for _ in c.output_names])
+
     def violations(self, y: FloatArray, thresholds: FloatArray) -> FloatArray:
         """Return sign * (y - limit) of every requirement, n x r: positive where a limit is broken."""
         columns = [
@@ -203,8 +208,7 @@ class ThresholdBox:
 
     def feasible(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
         """Tell for each row whether every requirement is obeyed within the tolerance."""
-        scales = np.array([c.scale for c in self.constraints for _ in c.output_names])
-        obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * scales
+        obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * self.scales
         return np.asarray(obeyed.all(axis=1))
 
     def obeyed(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:

@@ -28,12 +28,9 @@ import torch
 from numpy.typing import NDArray
 
 from cbabo import qp
-from cbabo.polish import ROUNDING, Polished, Solver
+from cbabo.polish import NEARLY, ROUNDING, Polished, Solver
 from cbabo.quasirandom import sobol
 from cbabo.space import FloatArray, Real
-
-NEARLY = 1e-3
-"""By how much a probability may miss the one asked for."""
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
@@ -112,11 +109,15 @@ class Quick:
         )
         chance = np.stack(
             [
-                self._sight.probability(bound, z, s),
-                np.where(entry < 0, 0.0, self._sight.probability(bound, library.mean[entry], library.std[entry])),
+                np.where(solver.known(x), 0.0, self._sight.probability(bound, z, s)),
+                np.where(
+                    (entry < 0) | solver.known(library.x[entry]),
+                    0.0,
+                    self._sight.probability(bound, library.mean[entry], library.std[entry]),
+                ),
                 np.where(floor < 0, 0.0, 1.0),
             ]
-        )
+        )  # a design that was measured and obeys is no better than the best of these
         enough = chance >= probability - NEARLY
         loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
         best = np.argmax(

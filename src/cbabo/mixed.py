@@ -16,7 +16,7 @@ import torch
 
 from cbabo.belief import Belief
 from cbabo.lattice import Lattice, search
-from cbabo.polish import RISK, ROUNDING, STARTS, Polished, Solution, Solver
+from cbabo.polish import NEARLY, RISK, ROUNDING, STARTS, Polished, Solution, Solver
 from cbabo.space import FloatArray
 
 _STEP = 1e-6  # of theta, for derivatives by it
@@ -106,10 +106,10 @@ class MixedSolver(Solver):
             beta = self.deviations(std, relaxed.multipliers, probability)
             for found in self._with_margins(bound, relaxed, std, beta):
                 worse = best is not None and not (found.feasible and found.objective < best.objective)
-                if best is not None and best.probability >= probability and worse:
+                if best is not None and best.probability >= probability - NEARLY and worse:
                     break
                 best = _better(best, self._finished(bound, found, probability), probability)
-        if best is None or best.probability < probability:
+        if best is None or best.probability < probability - NEARLY:
             best = _better(best, self._polished(bound, self.nearest(bound, relaxed.x, std)), probability)
         return best
 
@@ -214,5 +214,5 @@ def _better(a: Polished | None, b: Polished, probability: float) -> Polished:
     """Return the better one: by objective if both are probable enough, else by probability."""
     if a is None:
         return b
-    enough = min(a.probability, b.probability) >= probability
+    enough = min(a.probability, b.probability) >= probability - NEARLY
     return min((a, b), key=lambda p: p.objective if enough else -p.probability)

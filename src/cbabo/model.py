@@ -23,13 +23,13 @@ from cbabo.designs import snapped
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.library import NEARLY, Quick, stock
+from cbabo.library import Quick, stock
 from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
-from cbabo.polish import Polished, Solver
+from cbabo.polish import NEARLY, Polished, Solver
 from cbabo.problem import Problem
-from cbabo.recommend import Intent, Proposals, propose
+from cbabo.recommend import ByNetwork, BySolver, Intent, Judge, Proposals, propose
 from cbabo.seeding import child_seed
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
@@ -103,11 +103,22 @@ class Model:
         """
         if not isinstance(alternatives, int) or isinstance(alternatives, bool) or alternatives < 0:
             raise InputError(f"recommend: alternatives must be a whole number from 0 on, got {alternatives!r}")
-        found = propose(self.problem, self.settings, self.seed, self.belief, self.pcm, base, intents, 1 + alternatives)
+        found = propose(self.problem, self.settings, self.seed, self._judge, base, intents, 1 + alternatives)
         box = self.problem.box
         answers = self.predict_many(np.vstack([box.row(base), box.from_theta(found.theta)]))
         proposals = tuple(self._proposal(found, answers, i) for i in range(len(found.theta)))
         return replace(proposals[0], alternatives=proposals[1:])
+
+    @property
+    def _judge(self) -> Judge:
+        """What a recommendation asks about its candidates."""
+        if self.settings.answer == "network":
+            return ByNetwork(self.belief, self.pcm, self.settings.recommend_tolerance)
+        box = self.problem.box
+        probability = self.settings.probability - NEARLY
+        return BySolver(
+            self.solver, lambda theta: self.predict_many(box.from_theta(theta), fast=True).found or (), probability
+        )
 
     def _proposal(self, found: Proposals, answers: Answers, i: int) -> Recommendation:
         """Put together one proposal: what it changes, and what each change alone would do."""

@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from cbabo.belief import Belief
+from cbabo.belief import Belief, learned_from
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
@@ -114,13 +114,14 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     forms = (
         Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
     )
+    settings = Settings(**header["settings"])
     hazard = None if forms is None else learn_hazard(evaluations)
     return {
         "problem": problem,
-        "settings": Settings(**header["settings"]),
+        "settings": settings,
         "seed": header["seed"],
         "evaluations": evaluations,
-        "belief": Belief(problem, evaluations.complete, surrogates, forms, hazard=hazard),
+        "belief": Belief(problem, learned_from(evaluations, settings), surrogates, forms, hazard=hazard),
         "network": _network(problem, header["pcm_sizes"], tensors),
     }
 

@@ -33,13 +33,16 @@ MARGINS = 3
 """How often margins are found anew."""
 ROUNDING = 1e-7
 """Kept between a solution and its bounds."""
+NEARLY = 1e-3
+"""By how much a probability may miss the one asked for."""
 RISK = 0.05
 """Unit of the probability of a failure where violations are weighed against each other."""
 
 _ITERATIONS = 50
 _ACCURACY = 1e-6  # of the objective, standardised: far below what surrogates know; rounding errors begin at 1e-8
 _SETTLED = 1e-5  # change of the margins below which they are not found anew
-_FEASIBLE = 1e-6  # excess below which a solution obeys its bounds
+_FEASIBLE = 1e-5  # excess below which a solution obeys its bounds: the solver may stop within its accuracy of them
+_SAME = 1e-9  # distance in the unit cube below which two designs are one
 _APART = 0.15  # their least distance in the unit cube
 _AMONG = 60  # how many of the best measured designs are looked at for them
 _VIOLATION = 10.0  # what a unit of violation weighs against a unit of the objective in their ranking
@@ -117,14 +120,15 @@ class Solver:
     def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
         """Return the answers (b) at theta (b x k): with at least this probability, if any design has it.
 
-        The best measured design that obeys the limits is returned unless the solver's is worth more.
+        The best measured design that obeys the limits is returned unless the solver's is worth more, and is not measured itself.
         """
         found = []
         for bound, floor in zip(self.bound(theta), self.floors(theta), strict=True):
             answer = self.predict(bound, probability)
             if floor >= 0:
                 value = self.goal * float(self.z[floor, 0])
-                if value <= answer.objective + self.price * (1.0 - answer.probability):
+                worth = answer.objective + self.price * (1.0 - answer.probability)
+                if value <= worth or bool(self.known(answer.x[None])[0]):
                     answer = Polished(self.belief.surrogates.x[floor].numpy(), value, 1.0, int(floor))
             found.append(answer)
         return tuple(found)
@@ -142,7 +146,7 @@ class Solver:
         """Move a solution inside its bounds until its probability is the one asked for."""
         solution = self.inside(bound, solution, probability)
         chance = self.probability(bound, solution.x)
-        if chance < probability:
+        if chance < probability - NEARLY:
             std = self.pointwise.std(solution.x)[self.output]
             safest = self.nearest(bound, solution.x, std)
             better = self.probability(bound, safest.x)
@@ -331,6 +335,13 @@ class Solver:
         obeyed = box.obeyed(measured.y, box.from_theta(theta))
         value = np.where(obeyed, self.goal * self.z[: len(measured), 0], np.inf)
         return np.where(obeyed.any(1), value.argmin(1), -1)
+
+    def known(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Tell which designs (b x d) are measured ones, as happens where variables are discrete."""
+        if not self.discrete:
+            return np.zeros(len(x), dtype=np.bool_)
+        measured = self.belief.measured.x
+        return np.array([bool((np.abs(measured - row).max(1) <= _SAME).any()) for row in x], dtype=np.bool_)
 
     def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
         """Return a design as a solution."""

@@ -35,14 +35,9 @@ class Quality:
     predicted: FloatArray
     std: FloatArray
     z: FloatArray
-
-    @cached_property
-    def explained(self) -> FloatArray:
-        """The share of each output's variance (q) that the predictions explain: 1 is perfect, 0 no better than the mean."""
-        error = np.square(self.observed - self.predicted).sum(axis=0)
-        spread = np.square(self.observed - self.observed.mean(axis=0)).sum(axis=0)
-        constant = spread == 0.0
-        return np.where(constant, 1.0, 1.0 - error / np.where(constant, 1.0, spread))
+    explained: FloatArray
+    """The share of each output's variance (q) that the predictions explain, as the surrogates learn it: 1 is perfect, 0 no better
+    than the mean."""
 
     @cached_property
     def covered(self) -> FloatArray:
@@ -52,11 +47,20 @@ class Quality:
 
 
 def judge(model: Model) -> Quality:
-    """Predict every measured design from all others, hyperparameters kept."""
-    measured = model.evaluations.complete
+    """Predict every measured design that the surrogates learned from by all others, hyperparameters kept."""
+    measured = model.belief.measured
     with one_thread():
         mean, deviation = model.surrogates.leave_one_out()
-        z = ((model.surrogates.y - mean) / deviation).numpy()
+        y = model.surrogates.y
+        z, explained = ((y - mean) / deviation).numpy(), explained_share(y.numpy(), mean.numpy())
         predicted, std = (part.numpy() for part in model.belief.natural(mean, deviation))
     ids = np.array([row.id for row in measured], dtype=np.int64)
-    return Quality(model.problem.outputs, ids, measured.y, predicted, std, z)
+    return Quality(model.problem.outputs, ids, measured.y, predicted, std, z, explained)
+
+
+def explained_share(observed: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Return the share of the variance of each column (q) that predictions explain; 1 for a constant one."""
+    error = np.square(observed - predicted).sum(axis=0)
+    spread = np.square(observed - observed.mean(axis=0)).sum(axis=0)
+    constant = spread == 0.0
+    return np.where(constant, 1.0, 1.0 - error / np.where(constant, 1.0, spread))

@@ -7,19 +7,22 @@ Symbols and shapes
     r                 reach, a setting
 
 Guided candidates move every limit as its intent says (half-normal steps of deviation 0.5 r, locked ones within 0.025 r); the
-others explore with deviation 0.4 r. Kept are those whose designs obey their own thresholds by the surrogates' means. The
-score of a candidate: w_f times the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for
-every unit by which a limit is relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
+others explore with deviation 0.4 r. Kept are those whose answers obey their own thresholds. The score of a candidate: w_f times
+the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for every unit by which a limit is
+relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
 
-The objective counts in its own unit, so that with large numbers w_f would outweigh the barrier. The barrier is meant to be hard:
-candidates that move a limit against its intent are passed over as long as one that follows all intents is feasible.
+Where the network answers, "obey" is said of the surrogates' means, and the objective counts in its own unit. Where the solver
+does, it is said of the probability asked for, and the objective counts in units in which it was learned: those of the problem do
+not matter. With large gains w_f would outweigh the barrier. The barrier is meant to be hard: candidates that move a limit
+against its intent are passed over as long as one that follows all intents is feasible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +35,7 @@ from cbabo.designs import snapped
 from cbabo.errors import InputError, shown
 from cbabo.limits import Limits
 from cbabo.pcm import PCM
+from cbabo.polish import Polished, Solver
 from cbabo.problem import Problem
 from cbabo.seeding import child
 from cbabo.settings import Settings
@@ -61,12 +65,23 @@ class Proposals:
     """Whether every proposal follows the intents; else no candidate that does so is believed feasible."""
 
 
+class Judge(Protocol):
+    """What is believed about thresholds."""
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return for theta (c x k) the answers' objective, to be minimised, and whether they are believed feasible."""
+        ...
+
+    def nearest(self, base: FloatArray, theta: FloatArray) -> FloatArray | None:
+        """Return thresholds (k) near the base (k), or met by answers at theta (c x k), that can be met; None if none can."""
+        ...
+
+
 def propose(
     problem: Problem,
     settings: Settings,
     seed: int,
-    belief: Belief,
-    pcm: PCM,
+    judge: Judge,
     base: Mapping[str, float],
     intents: Mapping[str, Intent],
     count: int,
@@ -77,24 +92,81 @@ def propose(
     """
     theta_base = _base(problem, base)
     directions = _directions(problem, intents)
-    limits = Limits.of(problem)
     theta = _candidates(theta_base, directions, settings, seed)
-    with one_thread():
-        x = snapped(problem.space, pcm.designs(torch.from_numpy(np.vstack([theta_base, theta]))))
-        mean = belief.surrogates.mean(x)
-        mean = belief.natural(mean, torch.zeros_like(mean))[0]
-    objective = limits.goal * mean[:, 0].numpy()
-    nothing = torch.zeros_like(mean)
-    excess = limits.excess(mean[1:], nothing[1:], torch.from_numpy(theta), 0.0)
-    feasible = (excess <= settings.recommend_tolerance).all(1).numpy()
+    both = np.vstack([theta_base, theta])
+    objective, believed = judge(both)
+    feasible = believed[1:]
     if not feasible.any():
-        raise InputError(_nothing_feasible(problem, limits, mean, theta_base))
+        raise InputError(_nothing_feasible(problem, judge.nearest(theta_base, both)))
     gain = objective[0] - objective[1:]
     utility = np.where(feasible, _utility(theta, theta_base, directions, gain, settings), -np.inf)
     follows = feasible & _follows(theta - theta_base, directions, settings)
     kept = _different(theta, np.where(follows, utility, -np.inf) if follows.any() else utility, settings, count)
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
     return Proposals(theta_base, theta[kept], utility[kept], names, bool(follows.any()))
+
+
+@dataclass(frozen=True, eq=False)
+class ByNetwork:
+    """Judges thresholds by the network's designs and the surrogates' means."""
+
+    belief: Belief
+    pcm: PCM
+    tolerance: float
+    """How far a mean may exceed its limit."""
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the objective in its own unit, and whether the means obey the limits."""
+        mean = self._mean(theta)
+        excess = self._limits.excess(mean, torch.zeros_like(mean), torch.from_numpy(theta), 0.0)
+        return self._limits.goal * mean[:, 0].numpy(), (excess <= self.tolerance).all(1).numpy()
+
+    def nearest(self, base: FloatArray, theta: FloatArray) -> FloatArray | None:
+        """Return the thresholds nearest to the base that one of the designs would obey."""
+        limits, mean = self._limits, self._mean(theta)
+        broken = limits.sign * mean[:, limits.output] - limits.base
+        fixed = limits.span == 0
+        needed = torch.from_numpy(np.tile(base, (len(mean), 1)))
+        for r in (~fixed).nonzero().flatten().tolist():
+            j = int(limits.threshold[r])
+            needed[:, j] = torch.maximum(needed[:, j], broken[:, r] / limits.span[r])
+        possible = (broken[:, fixed] <= 0).all(1) & (needed <= 1.0).all(1)
+        if not bool(possible.any()):
+            return None
+        distance = torch.where(possible, (needed - torch.from_numpy(base)).norm(dim=1), torch.inf)
+        return np.asarray(needed[distance.argmin()].numpy())
+
+    def _mean(self, theta: FloatArray) -> Tensor:
+        """Return the outputs' means (c x q), natural units."""
+        with one_thread():
+            x = snapped(self.belief.problem.space, self.pcm.designs(torch.from_numpy(theta)))
+            mean = self.belief.surrogates.mean(x)
+            return self.belief.natural(mean, torch.zeros_like(mean))[0]
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits.of(self.belief.problem)
+
+
+@dataclass(frozen=True, eq=False)
+class BySolver:
+    """Judges thresholds by the solver's quick answers."""
+
+    solver: Solver
+    quick: Callable[[FloatArray], Sequence[Polished]]
+    """Answers theta (c x k)."""
+    probability: float
+    """Of feasibility, that counts as feasible."""
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the objective as it was learned, and whether answers are probable enough."""
+        found = self.quick(theta)
+        return np.array([f.objective for f in found]), np.array([f.probability >= self.probability for f in found])
+
+    def nearest(self, base: FloatArray, theta: FloatArray) -> FloatArray | None:
+        """Return the thresholds nearest to the base that can be met."""
+        with one_thread():
+            return self.solver.closest(base, self.probability)
 
 
 def _candidates(base: FloatArray, directions: FloatArray, settings: Settings, seed: int) -> FloatArray:
@@ -165,18 +237,10 @@ def _directions(problem: Problem, intents: Mapping[str, Intent]) -> FloatArray:
     return np.array([_DIRECTIONS[intents.get(name, "lock")] for name in names], dtype=np.float64)
 
 
-def _nothing_feasible(problem: Problem, limits: Limits, mean: Tensor, base: FloatArray) -> str:
-    """Say which limits, nearest to the base, the candidates' designs would obey."""
-    broken = limits.sign * mean[:, limits.output] - limits.base
-    fixed = limits.span == 0
-    needed = torch.from_numpy(np.tile(base, (len(mean), 1)))
-    for r in (~fixed).nonzero().flatten().tolist():
-        j = int(limits.threshold[r])
-        needed[:, j] = torch.maximum(needed[:, j], broken[:, r] / limits.span[r])
-    possible = (broken[:, fixed] <= 0).all(1) & (needed <= 1.0).all(1)
-    if not bool(possible.any()):
+def _nothing_feasible(problem: Problem, nearest: FloatArray | None) -> str:
+    """Say which limits near the base can be met."""
+    if nearest is None:
         return "recommend: no limits near the base can be met, as the model sees it; start from more relaxed limits"
-    distance = torch.where(possible, (needed - torch.from_numpy(base)).norm(dim=1), torch.inf)
-    nearest = problem.box.named(problem.box.from_theta(needed[distance.argmin()].numpy()[None])[0])
-    stated = ", ".join(f"{name} = {value:.6g}" for name, value in nearest.items())
+    named = problem.box.named(problem.box.from_theta(nearest[None])[0])
+    stated = ", ".join(f"{name} = {value:.6g}" for name, value in named.items())
     return f"recommend: no candidate near the base obeys its limits; the nearest that can be met: {stated}"

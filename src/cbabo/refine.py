@@ -37,7 +37,8 @@ def refine(
     `refine_radius` of the prediction; where the solver does, it learns from the error just seen and solves again close by (see
     `correct`). Designs that were tried before are left out; it ends early if there is no other, and from the third call on if
     little is left to gain. The best design is returned: feasible before infeasible, then by objective, or by total violation
-    where none is feasible. Failed evaluations are told as warnings. start: a design to begin with instead of the prediction.
+    where none is feasible (where the solver answers, in units of the limits' ranges). Failed evaluations are told as warnings.
+    start: a design to begin with instead of the prediction.
     """
     row = model.problem.box.row(thresholds)
     predicted = model.predict(thresholds)
@@ -53,8 +54,12 @@ def refine(
         elif solving:
             found = correct(model, row, centre, made)
             point = None if found is None else found.point
-            if found is None or (number > 1 and found.gain < _LITTLE):
-                notes.append(f"stopped after {number} evaluations: less than {_LITTLE:g} of the span is left to gain")
+            if found is None:
+                notes.append(f"stopped after {len(made)} evaluations: no untried design close by promises more")
+            elif number > 1 and found.gain < _LITTLE:
+                notes.append(
+                    f"stopped after {len(made)} evaluations: less than {_LITTLE:g} of the span is left to gain"
+                )
                 break
         else:
             point = _next(model, centre, row, made, number)
@@ -77,7 +82,8 @@ def better(model: Model, row: FloatArray, measured: Sequence[Evaluation]) -> Eva
     rows = np.repeat(row, len(table), axis=0)
     feasible = model.problem.box.feasible(table.y, rows)
     objective = model.problem.objective.sign * table.y[:, 0]
-    violation = np.clip(model.problem.box.violations(table.y, rows), 0.0, None).sum(axis=1)
+    unit = model.problem.box.scales if model.settings.answer == "solver" else 1.0
+    violation = np.clip(model.problem.box.violations(table.y, rows) / unit, 0.0, None).sum(axis=1)
     keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(table))]
     return measured[min(range(len(table)), key=keys.__getitem__)]
 

@@ -81,7 +81,7 @@ class Settings(BaseModel):
     refine_radius: float = Field(default=0.25, gt=0)
     """Half-width, in the unit cube, of the region around an answer in which refinement looks for a better one."""
 
-    recommend_candidates: int = Field(default=50_000, ge=1)
+    recommend_candidates: int = Field(default=2000, ge=1)
     """Thresholds tried by a recommendation."""
 
     recommend_guided: float = Field(default=0.8, ge=0, le=1)
@@ -91,10 +91,10 @@ class Settings(BaseModel):
     """r: the reach of a recommendation in normalised thresholds; 0.5 r is the deviation of tightened and loosened limits."""
 
     recommend_tolerance: float = Field(default=1e-4, ge=0)
-    """How far a predicted output may exceed its limit, in its own unit, and still count as feasible."""
+    """How far a predicted output of the network's design may exceed its limit, in its own unit, and still count as feasible."""
 
     objective_weight: float = Field(default=100.0, ge=0)
-    """w_f: what one unit of the objective is worth in a recommendation."""
+    """w_f: what one unit of the objective is worth in a recommendation; where the solver answers, one of its deviations."""
 
     barrier_weight: float = Field(default=10_000.0, ge=0)
     """lambda_h: penalty for relaxing a limit that should be tightened or locked."""
@@ -133,7 +133,7 @@ class Settings(BaseModel):
     @classmethod
     def paper(cls) -> Settings:
         """Return the settings of the paper, to the letter."""
-        return cls(candidate_source="network", surrogates="plain", answer="network")
+        return cls(candidate_source="network", surrogates="plain", answer="network", recommend_candidates=50_000)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Settings:

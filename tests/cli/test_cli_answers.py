@@ -39,6 +39,36 @@ def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
     assert "limits.stress" in cli("predict", learned, "--format", "csv").out.splitlines()[0]
 
 
+def test_predict_says_what_can_be_met_where_limits_cannot(cli: Any, learned: str) -> None:
+    """The stress is never below 1.27."""
+    answer = json.loads(cli("predict", learned, "--at", "stress=1", "--format", "json").out)
+    assert answer["status"] == "unreachable"
+    assert answer["probability_feasible"] < 0.01
+    assert 1.2 < answer["closest_limits"]["stress"] < 2.0
+    assert "closest limits" in cli("predict", learned, "--at", "stress=1").out
+    reachable = json.loads(cli("predict", learned, "--at", "stress=4", "--format", "json").out)
+    assert reachable["closest_limits"] == {}
+    assert reachable["probability_feasible"] >= 0.97
+
+
+def test_predict_is_true_with_the_default_settings(cli: Any, learned: str) -> None:
+    answer = json.loads(cli("predict", learned, "--at", "stress=4", "--at", "frequency=3", "--format", "json").out)
+    width, ribs = answer["design"]["width"], answer["design"]["ribs"]
+    assert 12.0 / (width**2 + 0.1 * ribs) <= 4.0 + 1e-6
+    assert 1.5 * width + 0.2 * ribs >= 3.0 - 1e-6
+    assert answer["objective"] == pytest.approx(width**2 + 0.3 * ribs, abs=1e-2)
+    assert answer["objective"] < 4.1  # the best is 4: a width of 2, no ribs
+
+
+def test_refine_stops_where_nothing_is_left_to_gain(cli: Any, learned: str) -> None:
+    words = ("refine", learned, "--evaluator", "beamsim:evaluate", "--evaluations", "9", "--format", "json")
+    answer = json.loads(cli(*words).out)
+    assert answer["status"] == "verified"
+    spent = json.loads(cli("status", learned, "--format", "json").out)["complete"] - 35
+    assert spent < 9
+    assert any("stopped after" in w["warning"] for w in answer["warnings"])
+
+
 def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder: Path) -> None:
     names = list(json.loads(cli("predict", learned, "--format", "json").out)["limits"])
     values = ",".join("4" for _ in names)

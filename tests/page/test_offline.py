@@ -13,8 +13,8 @@ from browser import Window, window
 from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
-from cbabo.library import NEARLY
 from cbabo.model import make_model
+from cbabo.polish import NEARLY
 from cbabo.tradeoff import UNLIKELY, along, placed, reachable
 from learned import (
     QUICK,

@@ -101,7 +101,9 @@ def _show(record: dict[str, Any], form: Format) -> None:
         print_facts({name.replace("_", " "): value for name, value in single.items()})
         for name, value in record.items():
             if isinstance(value, list | dict) and value:
-                print_frame(pd.DataFrame(value if isinstance(value, list) else [value]), "table", name)
+                print_frame(
+                    pd.DataFrame(value if isinstance(value, list) else [value]), "table", name.replace("_", " ")
+                )
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:

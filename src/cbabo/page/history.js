@@ -73,7 +73,9 @@ export function showQuality(problem, quality) {
 }
 
 function scatter(root, rows, name) {
-  const range = padded(rows.map((r) => r.seen));
+  const seen = rows.map((r) => r.seen).toSorted((a, b) => a - b);
+  const few = Math.floor(seen.length / 100); // wild values would leave no room for the others: they stand at the edge
+  const range = padded(seen.slice(few, seen.length - few));
   const plot = axes(root, {
     x: { label: "measured", ...range },
     y: { label: "predicted", ...range },
@@ -81,8 +83,9 @@ function scatter(root, rows, name) {
   });
   plot.add(line([[plot.x(range.low), plot.y(range.low)], [plot.x(range.high), plot.y(range.high)]], "diagonal"));
   const clipped = (v) => Math.min(Math.max(plot.y(v), plot.top), plot.bottom);
-  plot.add(svg("path", { class: "grid", d: rows.map((r) => `M${plot.x(r.seen)} ${clipped(r.said - r.std)}V${clipped(r.said + r.std)}`).join("") }));
-  plot.add(dots(rows.map((r) => [plot.x(r.seen), clipped(r.said)]), "good"));
+  const across = (v) => Math.min(Math.max(plot.x(v), plot.left), plot.right);
+  plot.add(svg("path", { class: "grid", d: rows.map((r) => `M${across(r.seen)} ${clipped(r.said - r.std)}V${clipped(r.said + r.std)}`).join("") }));
+  plot.add(dots(rows.map((r) => [across(r.seen), clipped(r.said)]), "good"));
 }
 
 function calibration(problem, quality) {

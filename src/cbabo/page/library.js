@@ -13,6 +13,7 @@ const MARGINS = 2;
 const ROUNDING = 1e-7;
 const NEARLY = 1e-3;
 const EQUAL = 1e-7;
+const SAME = 1e-9;
 const WIDEST = 5;
 
 export class Library {
@@ -35,6 +36,8 @@ export class Library {
     }
     this.penalty = 10 * (1 + Math.max(...this.multipliers));
     this.free = problem.variables.map((v) => v.type === "real");
+    this.discrete = this.free.includes(false);
+    this.units = measured.map((e) => problem.unit(e.point));
     this.program = new QuadraticProgram(this.d, this.output.length);
     this.values = measured.map((e) => this.goal * this.#standard(0, e.outputs[0]));
   }
@@ -78,8 +81,13 @@ export class Library {
     return e < 0 ? null : this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
   }
 
+  // What is known already has no chance of its own: if it obeys, it is no better than the best measured design.
   #choice(bound, x, z, s) {
-    return { x, z, s, value: this.goal * z[0], chance: this.#chance(bound, z, s) };
+    return { x, z, s, value: this.goal * z[0], chance: this.#known(x) ? 0 : this.#chance(bound, z, s) };
+  }
+
+  #known(x) {
+    return this.discrete && this.units.some((u) => u.every((value, i) => Math.abs(value - x[i]) <= SAME));
   }
 
   #bestEntry(bound) {

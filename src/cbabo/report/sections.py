@@ -129,11 +129,11 @@ def quality_section(model: Model) -> Markup:
     unit = units(model.problem)
     for j, name in enumerate(quality.outputs):
         observed, predicted = quality.observed[:, j], quality.predicted[:, j]
-        axis = Axis.around("measured", observed)
+        axis = Axis.around("measured", np.clip(observed, *np.quantile(observed, [0.01, 0.99])))
         chart = Chart(axis, Axis(f"{labelled(name, unit[name])}, predicted", axis.low, axis.high), name, 220.0, 190.0)
         ends = np.array([axis.low, axis.high])
         chart.line(ends, ends, "diagonal")
-        chart.points(observed, predicted)
+        chart.points(np.clip(observed, axis.low, axis.high), np.clip(predicted, axis.low, axis.high))
         charts.append(chart.drawing())
     note = (
         "Every measured design predicted from all others: the share of variance explained, and how many lie inside the"

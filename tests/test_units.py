@@ -1,0 +1,174 @@
+"""Units, origins and directions do not matter to the default settings: the same evaluated designs give the same answers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cbabo import Model, Settings, problems
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.model import make_model
+from cbabo.refine import refine
+from cbabo.space import FloatArray
+from cbabo.step import step
+from learned import evaluated, simulate_valley, valley
+from restated import Restatement, range_of
+from simulators import make_beam, simulate_beam
+
+SETTINGS = Settings.default().replace(library=20, recommend_candidates=300)
+CASES = ("valley", "beam", "three_truss", "car")
+ALL = 1024.0
+
+
+@cache
+def data(case: str) -> Evaluations:
+    if case == "valley":
+        return evaluated(valley(), simulate_valley, 32)
+    if case == "beam":
+        return evaluated(make_beam(), simulate_beam, 32)
+    shipped = problems.get(case)
+    return evaluated(shipped.problem, shipped.evaluate, 40)
+
+
+@cache
+def as_stated(case: str) -> dict[str, FloatArray]:
+    return everything(data(case))
+
+
+def thetas(k: int) -> FloatArray:
+    inner = np.random.default_rng(0).random((3, k))
+    return np.vstack([inner, np.zeros((1, k)), np.ones((1, k))])
+
+
+def everything(evaluations: Evaluations) -> dict[str, FloatArray]:
+    """Designs (unit cube) and probabilities of answers, quick answers and two batches."""
+    model = make_model(evaluations, Learner(0), SETTINGS, 0)
+    box, space = evaluations.problem.box, evaluations.problem.space
+    rows = box.from_theta(thetas(len(box.names)))
+    full, fast = model.predict_many(rows), model.predict_many(rows, fast=True)
+    batch, state = step(evaluations, evaluations.running, Learner(1).to_bytes(), SETTINGS, 0)
+    next_batch, _ = step(evaluations, evaluations.running, state, SETTINGS, 0)  # from the last fit on
+    return {
+        "answers": full.x.numpy(),
+        "probabilities": full.probability_feasible,
+        "quick answers": fast.x.numpy(),
+        "batches": space.unit(space.array([*batch, *next_batch])),
+    }
+
+
+def check_same(case: str, restatement: Restatement, tolerance: float, but: str | None = None) -> None:
+    found = everything(restatement.evaluations(data(case)))
+    for name, expected in as_stated(case).items():
+        assert name == but or np.abs(found[name] - expected).max() <= tolerance, name
+
+
+def outputs(case: str) -> tuple[str, ...]:
+    """All of them; of many, the objective and some."""
+    names = data(case).problem.outputs
+    return names if len(names) < 6 else (names[0], names[7])
+
+
+SINGLE_OUTPUTS = [(case, name) for case in CASES for name in outputs(case)]
+SINGLE_VARIABLES = [("valley", "a"), ("valley", "b"), ("beam", "ribs"), ("three_truss", "x2"), ("car", "x3")]
+
+
+@pytest.mark.parametrize(("case", "output"), SINGLE_OUTPUTS)
+def test_the_unit_of_an_output_does_not_matter(case: str, output: str) -> None:
+    check_same(case, Restatement({output: ALL}), 1e-6)
+
+
+@pytest.mark.parametrize(("case", "variable"), SINGLE_VARIABLES)
+def test_the_unit_of_a_variable_does_not_matter(case: str, variable: str) -> None:
+    check_same(case, Restatement({variable: ALL}), 1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_units_at_once_do_not_matter(case: str) -> None:
+    problem = data(case).problem
+    powers = dict(zip(problem.outputs, (2.0**-30, 2.0**20, 2.0**-10, 2.0**40) * 4, strict=False))
+    check_same(case, Restatement(powers), 1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_units_that_round_do_not_matter_either(case: str) -> None:
+    """A factor that is no power of two changes the last digit of every number.
+
+    Where hardly anything is left to discover, such digits decide between designs of no worth: batches may differ.
+    """
+    check_same(case, Restatement(dict.fromkeys(data(case).problem.outputs, 25.4)), 1e-4, but="batches")
+
+
+@pytest.mark.parametrize(("case", "output"), SINGLE_OUTPUTS)
+def test_the_origin_of_an_output_does_not_matter(case: str, output: str) -> None:
+    check_same(case, Restatement(shifts={output: range_of(data(case), output)}), 1e-4, but="batches")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_restating_with_the_other_direction_does_not_matter(case: str) -> None:
+    problem = data(case).problem
+    check_same(case, Restatement(dict.fromkeys(problem.outputs, -1.0)), 0.0)
+    check_same(case, Restatement({problem.outputs[0]: -1.0, problem.outputs[-1]: -1.0}), 0.0)
+
+
+# ---- refinement
+
+
+def refined(model: Model, restatement: Restatement, case: str, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What was measured, and what was returned, in the unit cube of the original problem."""
+    simulate = {"valley": simulate_valley, "beam": simulate_beam}[case]
+    back = Restatement({name: 1.0 / factor for name, factor in restatement.factors.items()})
+    made: list[Evaluation] = []
+
+    def measure(point: dict[str, float]) -> Evaluation:
+        y = simulate(back.point(point))
+        told = {name: restatement.value(name, v) for name, v in y.items()}
+        made.append(Evaluation(100 + len(made), "complete", "refine", point, told))
+        return made[-1]
+
+    box = model.problem.box
+    answer = refine(model, box.named(box.from_theta(theta[None])[0]), measure, 4)
+    space = model.problem.space
+    return space.unit(space.array([e.point for e in made])), space.unit(space.array([answer.point]))
+
+
+@pytest.mark.parametrize("theta", [(0.5, 0.4), (0.0, 0.0), (-2.0, -2.0)])
+@pytest.mark.parametrize("case", ["valley", "beam"])
+def test_refinement_does_not_care_for_units(case: str, theta: tuple[float, float]) -> None:
+    """Also where no limits can be met, and the least violation decides."""
+    problem = data(case).problem
+    plain = Restatement()
+    expected = refined(make_model(data(case), Learner(0), SETTINGS, 0), plain, case, np.array(theta))
+    for factors in ({problem.outputs[1]: ALL}, {problem.outputs[2]: ALL}, dict.fromkeys(problem.outputs, ALL)):
+        restatement = Restatement(factors)
+        model = make_model(restatement.evaluations(data(case)), Learner(0), SETTINGS, 0)
+        found = refined(model, restatement, case, np.array(theta))
+        for a, b in zip(found, expected, strict=True):
+            assert a.shape == b.shape
+            assert np.abs(a - b).max() <= 1e-6
+
+
+# ---- recommendations
+
+
+@pytest.mark.parametrize("case", ["valley", "three_truss"])
+def test_recommendations_do_not_care_for_units(case: str) -> None:
+    evaluations = data(case)
+    problem = evaluations.problem
+    intents = dict(zip(problem.box.names, ("tighten", "loosen", "lock"), strict=False))
+
+    def proposed(restatement: Restatement) -> FloatArray:
+        model = make_model(restatement.evaluations(evaluations), Learner(0), SETTINGS, 0)
+        box = model.problem.box
+        base = box.named(box.from_theta(np.full((1, len(box.names)), 0.6))[0])
+        found = model.recommend(base, intents)  # type: ignore[arg-type]
+        rows = [box.array(dict(r.thresholds))[0] for r in (found, *found.alternatives)]
+        return box.to_theta(np.array(rows))
+
+    expected = proposed(Restatement())
+    for name in problem.outputs:
+        assert proposed(Restatement({name: ALL})) == pytest.approx(expected, abs=1e-6)
+        assert proposed(Restatement({name: -1.0})) == pytest.approx(expected, abs=1e-9)
+        assert proposed(Restatement(shifts={name: range_of(evaluations, name)})) == pytest.approx(expected, abs=1e-4)
