@@ -32,13 +32,16 @@ def test_the_token_is_taken_out_of_the_address(chromium: Browser, study: Study) 
 def test_recommend_and_accept(chromium: Browser, study: Study) -> None:
     with served(study) as address, window(chromium) as shown:
         page = opened(shown, address, "&at.stress=4&at.frequency=3").page
-        page.get_by_role("group", name="stress").get_by_text("loosen").click()
-        page.get_by_role("button", name="Recommend").click()
+        page.get_by_role("group", name="stress").get_by_label("lock").focus()
+        page.keyboard.press("ArrowRight")  # all of this by the keyboard
+        assert page.get_by_role("group", name="stress").get_by_label("loosen").is_checked()
+        page.get_by_role("button", name="Recommend").focus()
+        page.keyboard.press("Enter")
         page.get_by_role("button", name="Accept proposal").wait_for()
         proposal = page.evaluate("explorer.recommend.proposal.found")
         assert [c["intent"] for c in proposal["changes"]] == ["loosen", "lock"]
         shown.shot("recommend")
-        page.get_by_role("button", name="Accept proposal").click()
+        page.get_by_role("button", name="Accept proposal").press("Space")
         after = [change["after"] for change in proposal["changes"]]
         shown.wait(f"String(explorer.panel.answer.thresholds) === String({after})")
         assert page.get_by_role("button", name="Accept proposal").is_hidden()

@@ -26,6 +26,10 @@ def test_answers_are_those_of_the_model(client: TestClient, study: Study) -> Non
     assert [list(row) for row in many] == [list(table.columns)] * 2
     assert [row["mass"] for row in many] == pytest.approx(table["mass"].tolist())
     assert client.post("/api/predict-many", json={"thresholds": []}).json() == []
+    more = client.post("/api/predict-many", json={"thresholds": [AT] * 501})
+    assert more.status_code == 400
+    assert "at most 500 rows, got 501; ask with fast" in more.json()["error"]
+    assert len(client.post("/api/predict-many", json={"thresholds": [AT] * 501, "fast": True}).json()) == 501
     found = client.post("/api/recommend", json={"thresholds": AT, "intents": {"stress": "tighten"}}).json()
     assert found == recommendation_record(model.recommend(AT, {"stress": "tighten"}))
     assert len(found["alternatives"]) <= 3

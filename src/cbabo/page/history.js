@@ -33,6 +33,7 @@ export class HistoryPanel {
       key("dot", `break one (${measured.length - good.size})`),
       key("line", "best so far"),
       failed.length ? el("span", {}, el("span", { class: "worse" }, "×"), `failed (${failed.length})`) : null,
+      when(evaluations),
     );
     this.#failures(failed);
   }
@@ -43,6 +44,16 @@ export class HistoryPanel {
     const rows = [...reasons].map(([reason, ids]) => [String(ids.length), ids.slice(0, 8).join(", ") + (ids.length > 8 ? ", …" : ""), reason]);
     replace(byId("failures"), rows.length ? table("Failures by reason", ["times", "evaluations", "reason"], rows) : null);
   }
+}
+
+// From when to when, and how long one took.
+function when(evaluations) {
+  const begun = evaluations.map((e) => e.started).filter((t) => t !== null);
+  if (!begun.length) return null;
+  const times = evaluations.map((e) => e.seconds).filter((t) => t !== null);
+  const at = (t) => new Date(1000 * t).toISOString().slice(0, 16).replace("T", " ");
+  const each = times.length ? `, ${text(times.reduce((sum, t) => sum + t, 0) / times.length, 2)} s each` : "";
+  return el("span", {}, `${at(Math.min(...begun))} to ${at(Math.max(...begun))} UTC${each}`);
 }
 
 function bestSoFar(good, goal, last) {

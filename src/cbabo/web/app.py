@@ -29,7 +29,9 @@ from cbabo.web.safety import Safety, StrictJSON, is_token
 from cbabo.web.spending import Spending
 
 MOST_ROWS = 10_000
-"""Thresholds that one request may ask about."""
+"""Thresholds that one request may ask about with `fast`."""
+MOST_SOLVED = 500
+"""Thresholds that one request may ask about without."""
 _Id = Annotated[int, Path(ge=1, le=2**31)]
 _Limits = dict[str, float]
 
@@ -50,6 +52,8 @@ class Questions(_Body):
 
     thresholds: Annotated[list[_Limits], Field(max_length=MOST_ROWS)]
     """Rows of limits."""
+    fast: bool = False
+    """For maps and sliders: answer from solved thresholds instead of solving."""
 
 
 class Wish(Question):
@@ -146,9 +150,14 @@ def _add_reading(app: FastAPI, follower: Follower, spending: Spending, evaluator
     @app.post("/api/predict-many")
     def predict_many(questions: Questions) -> list[dict[str, Any]]:
         """The designs for many limits, as a table."""
+        if len(questions.thresholds) > MOST_SOLVED and not questions.fast:
+            raise InputError(
+                f"predict-many: expected at most {MOST_SOLVED} rows, got {len(questions.thresholds)}; "
+                "ask with fast, or in smaller parts"
+            )
         with follower.model() as model:
             rows = [model.problem.box.row(row)[0] for row in questions.thresholds]
-            return table_rows(model.predict_many(rows).to_frame()) if rows else []
+            return table_rows(model.predict_many(rows, fast=questions.fast).to_frame()) if rows else []
 
     @app.post("/api/recommend")
     def recommend(wish: Wish) -> dict[str, Any]:
