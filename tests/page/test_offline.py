@@ -230,6 +230,10 @@ def test_keyboard_alone_does_everything(chromium: Browser, exported: str) -> Non
         field.fill("100")  # beyond the range: its end
         page.keyboard.press("Enter")
         shown.wait("explorer.panel.answer.thresholds[1] === 6")
+        assert field.input_value() == "6"
+        field.fill("1000")
+        page.keyboard.press("Enter")
+        assert field.input_value() == "6"
         shown.wait("document.getElementById('spoken').textContent.includes('probability of feasibility')")
 
 

@@ -44,7 +44,7 @@ class Row {
     this.field.onchange = () => {
       const value = Number(this.field.value);
       if (this.field.value !== "" && Number.isFinite(value)) state.move(index, Math.min(Math.max(value, low), high));
-      this.show(state.thresholds[index]);
+      this.show(state.thresholds[index], true);
     };
     const mark = el("span", { class: "nominal", title: `nominal ${withUnit(nominal, unit)}` });
     const share = (nominal - low) / range;
@@ -65,12 +65,12 @@ class Row {
     );
   }
 
-  show(value) {
-    if (value === this.shown && Number(this.field.value) === value) return;
+  // again: also where the value is the same, for the field may hold what somebody typed.
+  show(value, again = false) {
+    if (value === this.shown && !again) return;
     this.shown = value;
-    const { unit } = this.constraint;
     this.slider.value = value;
-    this.slider.setAttribute("aria-valuetext", withUnit(value, unit, 5));
-    if (document.activeElement !== this.field || Number(this.field.value) !== value) this.field.value = value;
+    this.slider.setAttribute("aria-valuetext", withUnit(value, this.constraint.unit, 5));
+    this.field.value = String(Number(value.toPrecision(6)));
   }
 }

@@ -1,7 +1,7 @@
 // What limits cost: the best objective as one limit moves, and over two of them.
 
 import { byId, el, replace, svg, table } from "./dom.js";
-import { percent, text, withUnit } from "./numbers.js";
+import { percent, rounded, text, withUnit } from "./numbers.js";
 import { axes, band, dots, line, padded } from "./plot.js";
 import { Pieces, coarseFirst } from "./work.js";
 
@@ -215,7 +215,8 @@ export class TradeoffPanel {
     const x = a.low + share(event.clientX - frame.left, left, right) * (a.high - a.low);
     const y = b.low + share(event.clientY - frame.top, bottom, top) * (b.high - b.low);
     const { first, second } = this.cells;
-    this.state.set(this.state.thresholds.with(first, x).with(second, y));
+    const round = (value, c) => Math.min(Math.max(rounded(value, c.high - c.low), c.low), c.high);
+    this.state.set(this.state.thresholds.with(first, round(x, a)).with(second, round(y, b)));
   }
 }
 
