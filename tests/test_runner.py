@@ -39,12 +39,12 @@ DRIVER = textwrap.dedent("""
         if {where!r} == "stored" and evaluation.id == {number}:
             die()
 
-    def train(*arguments):
+    def believe(*arguments):
         if {where!r} == "learning" and len(study.evaluations) == {number}:
             die()
-        return true_train(*arguments)
+        return true_believe(*arguments)
 
-    true_train, step.train = step.train, train
+    true_believe, step.believe = step.believe, believe
     study = Study.open({url!r}, "beam")
     study.run(evaluate, budget={budget}, asynchronous={asynchronous}, on_result=on_result)
 """)
@@ -87,11 +87,10 @@ def test_a_run_spends_its_budget_and_no_more(study: Study) -> None:
 
 
 def learned(study: Study) -> int:
-    """How many training steps the network has seen."""
+    """How many batches were chosen by what was measured."""
     from cbabo.learner import Learner
 
-    trainee = Learner.from_bytes(study._store.learner()[1]).trainee
-    return 0 if trainee is None else trainee.adam.steps
+    return Learner.from_bytes(study._store.learner()[1]).iteration - 1
 
 
 @pytest.mark.parametrize(
@@ -100,15 +99,17 @@ def learned(study: Study) -> int:
         (QUICK, False, (7, 30, 33, 33, 57, 60)),
         (QUICK, True, (7, 30, 33, 33, 57, 60)),
         (Settings.paper(), False, (12, 31, 40, 45)),
+        (Settings.default(), False, (7, 30, 33, 33, 52, 60)),
+        (Settings.default(), True, (7, 30, 33, 33, 47, 50)),
     ],
-    ids=["quick", "quick, asynchronous", "paper"],
+    ids=["quick", "quick, asynchronous", "paper", "default", "default, asynchronous"],
 )
 def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, budgets: tuple[int, ...]
 ) -> None:
     whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
     whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous)
-    assert learned(whole) == (budgets[-1] - 30) // 5 * settings.inner_steps
+    assert learned(whole) == (budgets[-1] - 30) // 5
     pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db", settings=settings)
     for budget in budgets:
         pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
@@ -121,8 +122,10 @@ def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
     [
         (Settings.paper(), False, [("evaluating", 33), ("learning", 40)], 45),
         (QUICK, True, [("stored", 37)], 42),
+        (Settings.default(), False, [("evaluating", 33), ("learning", 40), ("stored", 50), ("learning", 55)], 60),
+        (Settings.default(), True, [("evaluating", 33), ("stored", 37), ("learning", 40)], 45),
     ],
-    ids=["paper", "quick, asynchronous"],
+    ids=["paper", "quick, asynchronous", "default", "default, asynchronous"],
 )
 def test_killed_and_resumed_equals_uninterrupted(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, kills: list[tuple[str, int]], budget: int
@@ -142,7 +145,7 @@ def test_killed_and_resumed_equals_uninterrupted(
         whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)  # meanwhile; nothing to do the second time
         assert driver.wait() == -signal.SIGKILL
         assert len(study.evaluations.complete) == (number - 1 if where == "evaluating" else number)
-    assert learned(whole) > settings.inner_steps
+    assert learned(whole) > 1
     study.run(simulate_beam, budget=budget, asynchronous=asynchronous)
     assert content(study.evaluations) == content(whole.evaluations)
     assert study._store.learner() == whole._store.learner()
