@@ -15,6 +15,7 @@ import pytest
 from cbabo import Problem, Settings, Study
 from cbabo.errors import EvaluationError, InputError, RunStoppedError
 from cbabo.evaluations import Evaluations
+from learned import simulate_valley, valley
 from simulators import simulate_beam
 
 QUICK = Settings.paper().replace(inner_steps=5, hidden_width=32)
@@ -241,6 +242,32 @@ def test_any_executor_will_do(study: Study) -> None:
     with ProcessPoolExecutor(2) as processes:
         study.run(simulate_beam, budget=50, executor=processes)
     assert len(study.evaluations.complete) == 50
+
+
+def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
+    """With the default settings, asynchronously, with four evaluations in flight."""
+    study = Study.create(valley(), url, settings=Settings.default())
+
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(0.02)
+        return simulate_valley(point)
+
+    with ThreadPoolExecutor(4) as threads:
+        study.run(slow, budget=55, executor=threads, workers=4, asynchronous=True)
+    x = study.evaluations.x
+    assert len(study.evaluations.complete) == 55
+    assert min(float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)) > 1e-5
+
+
+def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:
+    study = Study.create(valley(), url, settings=Settings.default())
+    study.run(simulate_valley, budget=30)
+    first, second = study.ask(5), study.ask(5)
+    points = [t.point for t in (*first, *second)]
+    assert len({tuple(p.values()) for p in points}) == 10
+    for trial in (*second, *first):
+        study.tell(trial.id, simulate_valley(trial.point))
+    assert len(study.evaluations.complete) == 40
 
 
 def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
