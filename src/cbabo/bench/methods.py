@@ -70,6 +70,10 @@ def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Me
     return spend(shipped, seed, truth(shipped.name).thresholds, rows_of(seed, n), strategy)
 
 
+def _focused(shipped: ShippedProblem, seed: int, n: int) -> Measures:
+    return ours.focused(shipped, seed, rows_of(seed, n))
+
+
 def _baseline(strategy: Strategy) -> Method:
     modules = (strategy.__module__, spend.__module__)
     return Method(partial(_spent, strategy), 170, modules, per_threshold=True, stated=strategy.__name__)
@@ -80,6 +84,7 @@ _PAPER = Settings.paper()
 METHODS: dict[str, Method] = {
     "paper": _learned(_PAPER, whole=True),
     "default": _learned(Settings.default(), whole=True),
+    "default focused": Method(_focused, 170, (ours.__name__,), per_threshold=True),
     "all random": _learned(_PAPER.replace(candidate_source="random")),
     "no monotonic": _learned(_PAPER.replace(alpha=0.0)),
     **{f"beta {beta}": _learned(_PAPER.replace(beta=beta)) for beta in (0.01, 1.0, 2.0)},

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 
 from cbabo.bench.judging import Judged, Measures, best_evaluated, direct, judge, judged, not_rising, ordered_pairs
@@ -48,6 +49,17 @@ class Map:
         model = study.model()
         measures = {"run seconds": seconds + time.perf_counter() - began} | predicted(shipped, model, seed)
         return measures | monotonicity(shipped, model, seed) | (earlier | _whole(shipped, model) if self.whole else {})
+
+
+def focused(shipped: ShippedProblem, seed: int, rows: Sequence[int]) -> Measures:
+    """Run the default settings for these threshold rows alone, one design at a time; judge the answers after refinement."""
+    box, thresholds = shipped.problem.box, truth(shipped.name).thresholds[list(rows)]
+    settings = Settings.default().replace(batch_size=1)
+    study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
+    study.focus(pd.DataFrame(thresholds, columns=list(box.names)))
+    seconds = _run(study, shipped, BUDGET)
+    measures: Measures = {"run seconds": seconds, "row": [float(row) for row in rows]}
+    return measures | refined(shipped, study.model(), thresholds, [None] * len(rows)).named("refined")
 
 
 def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:

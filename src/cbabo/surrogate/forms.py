@@ -22,6 +22,7 @@ from cbabo.surrogate.warp import Warp
 _CLEARLY = 3.0  # gain in log density without which the present form is kept
 _STRONG = 5.0  # gain besides, without which nothing is taken for a sum: with few evaluations much looks like one
 _FEWEST, _EACH = 40, 4  # evaluations without which nothing is either: in any case, and for each variable
+_POORLY = 0.03  # of an output's deviation: leave-one-out error below which it is not asked whether it is a sum
 _EXACTLY = 1e-3  # of an output's deviation: leave-one-out error below which its form is good enough
 _ROUGHLY = 1e-3  # tolerance of the fits that are compared
 _ROUNDS = 60
@@ -83,8 +84,11 @@ def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, 
     none = Warp.none(best.warp.orientation)
     radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
     summed = replace(best, family=torch.full_like(best.family, kernel.ADDITIVE))
-    enough = len(x) >= max(_FEWEST, _EACH * x.shape[1])
-    best = contest.best(best, [*radial, summed, replace(summed, warp=none)] if enough else radial)
+    best = contest.best(best, radial)
+    poor = ((error[due] > _POORLY) | (best.family == kernel.ADDITIVE)).nonzero().squeeze(-1)
+    if len(x) >= max(_FEWEST, _EACH * x.shape[1]) and len(poor):
+        sums = [_pick(replace(summed, warp=w), poor) for w in (best.warp, none)]
+        best = _put(best, poor, contest.among(poor).best(_pick(best, poor), sums))
     return _put(present, due, best)
 
 
@@ -108,6 +112,10 @@ class _Contest:
             density[i] -= _STRONG * ((candidate.family == kernel.ADDITIVE) & (present.family != kernel.ADDITIVE))
         at, q = density.argmax(0), torch.arange(self.y.shape[1])
         return _combined(candidates, lambda parts: torch.stack(parts)[at, q])
+
+    def among(self, outputs: Tensor) -> _Contest:
+        """Return the contest of some outputs (indices) only."""
+        return _Contest(self.x, self.y[:, outputs], _of(self.warm, outputs))
 
     def _densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
         n, q = self.y.shape

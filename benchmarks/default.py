@@ -1,0 +1,214 @@
+"""What the default settings are worth, beside the campaigns: cost, calibration, failures, and the map alone.
+
+python benchmarks/default.py cost          processor time of whole runs, default against the paper's settings, side by side
+python benchmarks/default.py answers       one answer, a batch of 1,000, and fast ones; what the fast ones lose
+python benchmarks/default.py calibration   stated probability against truly feasible share at five targets
+python benchmarks/default.py failures      what 10 % failing evaluations cost, at random and in a corner of the cube
+python benchmarks/default.py map           the network alone, default against the paper's settings
+
+--problems, --seeds and --evaluations make any of them smaller. Losses are in percent of the objective's span over the box.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from cbabo import Settings, Study, problems
+from cbabo.bench.judging import judge
+from cbabo.bench.metrics import losses
+from cbabo.bench.truth import Truth, truth
+from cbabo.model import Answers, Model
+from cbabo.problems import ShippedProblem
+from cbabo.seeding import child
+from cbabo.space import FloatArray, Point
+
+TARGETS = (0.5, 0.8, 0.9, 0.95, 0.98)
+SHARE = 0.1
+"""Of evaluations that fail, or of the cube in which they do."""
+LEARNED = 60
+"""Evaluations after which failures should be avoided."""
+
+HARD = [
+    "g01",
+    "g07",
+    "three_truss",
+    "rc_beam",
+    "car_active",
+    "speed_reducer_active",
+    "pressure_vessel_active",
+    "g04_active",
+]
+Evaluate = Callable[[Point], dict[str, float]]
+
+
+def main() -> None:
+    """Read the command line and measure one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["cost", "answers", "calibration", "failures", "map"])
+    parser.add_argument("--problems", nargs="+")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--evaluations", type=int, default=200)
+    given = parser.parse_args()
+    print(f"cores {os.cpu_count()}, load average {os.getloadavg()[0]:.1f}")
+    {"cost": cost, "answers": answers, "calibration": calibration, "failures": failures, "map": network}[given.part](
+        given
+    )
+
+
+def learn(
+    shipped: ShippedProblem, settings: Settings, seed: int, count: int, evaluate: Evaluate | None = None
+) -> Study:
+    """Return a study after a run."""
+    study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
+    study.run(evaluate or shipped.evaluate, budget=count, workers=1)
+    return study
+
+
+def cost(given: argparse.Namespace) -> None:
+    """Compare whole runs."""
+    print("problem                seed   default s   paper s   ratio")
+    for name in given.problems or ["car", "g01", "g07", "c13"]:
+        for seed in range(given.seeds):
+            seconds = []
+            for settings in (Settings.default(), Settings.paper()):
+                began = time.process_time()
+                learn(problems.get(name), settings, seed, given.evaluations)
+                seconds.append(time.process_time() - began)
+            print(
+                f"{name:22s} {seed:4d} {seconds[0]:11.1f} {seconds[1]:9.1f} {seconds[0] / seconds[1]:7.2f}", flush=True
+            )
+
+
+def answers(given: argparse.Namespace) -> None:
+    """Time answers, and compare fast ones with full ones."""
+    print("problem                 one ms   of 1,000 ms   fast ms   ratio   loss %   fast loss %")
+    for name in given.problems or ["car", "car_active", "g07", "three_truss", "rc_beam", "speed_reducer_active"]:
+        shipped, known = problems.get(name), truth(name)
+        model = learn(shipped, Settings.default(), 0, given.evaluations).model()
+        box = shipped.problem.box
+        rows = box.from_theta(child(0, "answers").random((1000, len(box.names))))
+        model.predict_many(rows[:1], fast=True)  # makes the library
+        one = np.median([timed(partial(model.predict, box.named(row))) for row in rows[:100]])
+        many, fast = (timed(partial(stated, model, rows, fast)) for fast in (False, True))
+        lost = [loss(shipped, known, model.predict_many(known.thresholds, fast=f)).mean() for f in (False, True)]
+        print(
+            f"{name:22s} {1e3 * one:7.1f} {many:13.2f} {fast:9.2f} {many / fast:7.1f} {lost[0]:8.3f} {lost[1]:13.3f}",
+            flush=True,
+        )
+
+
+def stated(model: Model, rows: FloatArray, fast: bool) -> FloatArray:
+    """Return the probabilities of many answers."""
+    return model.predict_many(rows, fast=fast).probability_feasible
+
+
+def calibration(given: argparse.Namespace) -> None:
+    """Compare what is stated with what is true, over answers that were not measured."""
+    names = given.problems or [*problems.names("active"), *HARD[:4], "c13"]
+    print("problem                 evaluations  " + "  ".join(f"at {t:.2f}: stated true" for t in TARGETS))
+    differences: list[list[float]] = [[] for _ in TARGETS]
+    for name in names:
+        shipped, known = problems.get(name), truth(name)
+        models = [learn(shipped, Settings.default(), seed, given.evaluations).model() for seed in range(given.seeds)]
+        line = []
+        for i, target in enumerate(TARGETS):
+            said, true = [], []
+            for model in models:
+                found = model.predict_many(known.thresholds, probability=target)
+                new = np.array([k not in found.measured for k in range(len(found))])
+                said += found.probability_feasible[new].tolist()
+                true += np.asarray(judge(shipped, found.points, known.thresholds).feasible)[new].tolist()
+            if said:
+                differences[i].append(100.0 * abs(np.mean(said) - np.mean(true)))
+                line.append(f"{100 * np.mean(said):15.1f} {100 * np.mean(true):5.1f}")
+            else:
+                line.append(f"{'all measured':>21s}")
+        print(f"{name:22s} {given.evaluations:11d}  " + "  ".join(line), flush=True)
+    print("mean absolute difference, points: " + ", ".join(f"{np.mean(d):.1f}" for d in differences))
+
+
+def failures(given: argparse.Namespace) -> None:
+    """Compare losses without failures, with random ones, and with a corner that always fails."""
+    print("problem                seed   loss %   random %   corner %   in the corner after 60 %")
+    for name in given.problems or HARD:
+        shipped, known = problems.get(name), truth(name)
+        for seed in range(given.seeds):
+            inside = corner(shipped, known)
+            draws = child(seed, "failures").random(10 * given.evaluations)
+            random = iter(draws)
+            lost = []
+            evaluators: Sequence[Evaluate] = (
+                shipped.evaluate,
+                failing(shipped, lambda point, random=random: float(next(random)) < SHARE),  # type: ignore[misc]
+                failing(shipped, inside),
+            )
+            for evaluate in evaluators:
+                study = learn(shipped, Settings.default(), seed, given.evaluations, evaluate)
+                lost.append(loss(shipped, known, study.model().predict_many(known.thresholds)).mean())
+            late = [inside(e.point) for e in study.evaluations][LEARNED:]
+            print(
+                f"{name:22s} {seed:4d} {lost[0]:8.2f} {lost[1]:10.2f} {lost[2]:10.2f} {100 * np.mean(late):12.1f}",
+                flush=True,
+            )
+
+
+def corner(shipped: ShippedProblem, known: Truth) -> Callable[[Point], bool]:
+    """Return whether a design lies in the corner of the cube, of a tenth of its volume, that is farthest from the optima."""
+    space = shipped.problem.space
+    middle = np.nanmedian(space.unit(known.x), axis=0)
+    side = SHARE ** (1.0 / space.dimension)
+
+    def inside(point: Point) -> bool:
+        u = space.unit(space.array([point]))[0]
+        return bool(np.all(np.where(middle > 0.5, u, 1.0 - u) <= side))
+
+    return inside
+
+
+def failing(shipped: ShippedProblem, fails: Callable[[Point], bool]) -> Evaluate:
+    """Return the simulator, which fails there."""
+
+    def evaluate(point: Point) -> dict[str, float]:
+        if fails(point):
+            raise RuntimeError("the mesh did not converge")
+        return shipped.evaluate(point)
+
+    return evaluate
+
+
+def network(given: argparse.Namespace) -> None:
+    """Compare the networks alone."""
+    print("problem                seed   default: feasible %  loss %   paper: feasible %  loss %")
+    for name in given.problems or HARD:
+        shipped, known = problems.get(name), truth(name)
+        for seed in range(given.seeds):
+            line = f"{name:22s} {seed:4d}"
+            for settings in (Settings.default(), Settings.paper()):
+                model: Model = learn(shipped, settings, seed, given.evaluations).model()
+                found = model.predict_many(known.thresholds, method="pcm")
+                share = 100.0 * np.mean(judge(shipped, found.points, known.thresholds).feasible)
+                line += f" {share:21.1f} {loss(shipped, known, found).mean():7.2f}"
+            print(line, flush=True)
+
+
+def loss(shipped: ShippedProblem, known: Truth, found: Answers) -> FloatArray:
+    """Return the loss of each answer in percent."""
+    judged = judge(shipped, found.points, known.thresholds)
+    return 100.0 * losses(judged.objective, judged.feasible, known.f, known.span)
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Return the seconds that an action takes."""
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
