@@ -8,7 +8,7 @@ from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
 from shapes import tensors
 
-from cbabo.belief import calibrated
+from cbabo.belief import calibrated, measured_kappa
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.kernel import ADDITIVE, ROUGH, SMOOTH
 
@@ -28,7 +28,8 @@ def formed(name: str, family: int, stretch: float = 0.0, n: int = 40) -> tuple[S
     width[1::2] = 0.5 * y.std(0)[1::2]
     warp = Warp(orientation, torch.where(width.isfinite(), turned.median(0).values, 0.0), width)
     forms = Forms(warp, torch.full((q,), family), torch.full((q, d), stretch, dtype=torch.float64))
-    return calibrated(forms.fit(x, y, None), 30), warp
+    fitted = forms.fit(x, y, None)
+    return calibrated(fitted, measured_kappa(fitted, 30)), warp
 
 
 CASES = [("three_truss", SMOOTH, 0.0), ("three_truss", ROUGH, 2.0), ("car", SMOOTH, 2.0), ("car", ADDITIVE, 0.0)]
