@@ -20,6 +20,7 @@ ROOMS = [
     [
         "training",
         "selection",
+        "foresight",
         "learner",
         "hazard",
         "belief",

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cbabo import Constraint, Objective, Problem, Real, Settings
-from cbabo.belief import believe, calibrated
+from cbabo.belief import believe, calibrated, measured_kappa
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
 from cbabo.surrogate import Surrogates, condition
@@ -64,8 +64,8 @@ def test_deviations_are_as_large_as_leave_one_out_errors() -> None:
     plain = fitted(valley(), simulate_valley, 20)
     mean, std = plain.leave_one_out()
     rms = ((mean - plain.y) / std).square().mean(0).sqrt()
-    after = calibrated(plain, 30)
-    assert kappa(plain, after) == pytest.approx(rms.clamp(0.05, 6.0), rel=1e-6)
+    after = calibrated(plain, measured_kappa(plain, 30))
+    assert kappa(plain, after) == pytest.approx(rms.clamp(0.05, 20.0), rel=1e-6)
     mean, std = after.leave_one_out()
     inside = (rms > 0.05) & (rms < 6.0)
     assert ((mean - after.y) / std).square().mean(0).sqrt()[inside] == pytest.approx(1.0, rel=1e-6)
@@ -76,15 +76,15 @@ def test_errors_at_designs_that_were_chosen_count_once_there_are_five() -> None:
     """Designs in the order of a: each is an extrapolation from those before it, and errs more than an interpolation."""
     rows = sorted(evaluated(bumpy(), simulate_bumpy, 24), key=lambda e: e.point["a"])
     plain = belief_of(Evaluations(bumpy(), tuple(rows)), DEFAULT).surrogates
-    alone = calibrated(plain, 24)
-    assert kappa(alone, calibrated(plain, 20)).tolist() == [1.0, 1.0]  # four
-    assert float(kappa(alone, calibrated(plain, 19))[1]) > 1.1
+    alone = calibrated(plain, measured_kappa(plain, 24))
+    assert kappa(alone, calibrated(plain, measured_kappa(plain, 20))).tolist() == [1.0, 1.0]  # four
+    assert float(kappa(alone, calibrated(plain, measured_kappa(plain, 19)))[1]) > 1.1
 
 
 def test_predicting_each_from_those_before_is_what_it_says() -> None:
     """The errors that count are those of surrogates with the same hyperparameters and fewer data, one after the other."""
     plain = fitted(bumpy(), simulate_bumpy, 24)
-    after = calibrated(plain, 14)
+    after = calibrated(plain, measured_kappa(plain, 14))
     h = plain.hyperparameters
     assert h.amplitude is not None
     errors = []
@@ -95,17 +95,17 @@ def test_predicting_each_from_those_before_is_what_it_says() -> None:
     prequential = torch.cat(errors).square().mean(0).sqrt()
     mean, std = plain.leave_one_out()
     loo = ((mean - plain.y) / std).square().mean(0).sqrt()
-    assert kappa(plain, after) == pytest.approx(torch.maximum(prequential, loo).clamp(0.05, 6.0), rel=1e-3)
+    assert kappa(plain, after) == pytest.approx(torch.maximum(prequential, loo).clamp(0.05, 20.0), rel=1e-3)
 
 
 def test_deviations_are_neither_swallowed_nor_blown_up() -> None:
-    """However good or bad errors were, kappa stays between 0.05 and 6."""
+    """However good or bad errors were, kappa stays between 0.05 and 20."""
     plain = fitted(valley(), simulate_valley, 20)
     h = plain.hyperparameters
     assert h.amplitude is not None
-    for factor, expected in ((1e-12, 6.0), (1e12, 0.05)):
+    for factor, expected in ((1e-12, 20.0), (1e12, 0.05)):
         odd = replace(plain, hyperparameters=replace(h, amplitude=h.amplitude * factor))
-        assert kappa(odd, calibrated(odd, 30)).tolist() == pytest.approx([expected] * 3)
+        assert kappa(odd, calibrated(odd, measured_kappa(odd, 30))).tolist() == pytest.approx([expected] * 3)
 
 
 def test_a_constant_output_has_finite_deviations() -> None:

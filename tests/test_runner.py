@@ -15,6 +15,7 @@ import pytest
 from cbabo import Problem, Settings, Study
 from cbabo.errors import EvaluationError, InputError, RunStoppedError
 from cbabo.evaluations import Evaluations
+from learned import simulate_valley, valley
 from simulators import simulate_beam
 
 QUICK = Settings.paper().replace(inner_steps=5, hidden_width=32)
@@ -39,12 +40,12 @@ DRIVER = textwrap.dedent("""
         if {where!r} == "stored" and evaluation.id == {number}:
             die()
 
-    def train(*arguments):
+    def believe(*arguments):
         if {where!r} == "learning" and len(study.evaluations) == {number}:
             die()
-        return true_train(*arguments)
+        return true_believe(*arguments)
 
-    true_train, step.train = step.train, train
+    true_believe, step.believe = step.believe, believe
     study = Study.open({url!r}, "beam")
     study.run(evaluate, budget={budget}, asynchronous={asynchronous}, on_result=on_result)
 """)
@@ -87,11 +88,10 @@ def test_a_run_spends_its_budget_and_no_more(study: Study) -> None:
 
 
 def learned(study: Study) -> int:
-    """How many training steps the network has seen."""
+    """How many batches were chosen by what was measured."""
     from cbabo.learner import Learner
 
-    trainee = Learner.from_bytes(study._store.learner()[1]).trainee
-    return 0 if trainee is None else trainee.adam.steps
+    return Learner.from_bytes(study._store.learner()[1]).iteration - 1
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,17 @@ def learned(study: Study) -> int:
         (QUICK, False, (7, 30, 33, 33, 57, 60)),
         (QUICK, True, (7, 30, 33, 33, 57, 60)),
         (Settings.paper(), False, (12, 31, 40, 45)),
+        (Settings.default(), False, (7, 30, 33, 33, 52, 60)),
+        (Settings.default(), True, (7, 30, 33, 33, 47, 50)),
     ],
-    ids=["quick", "quick, asynchronous", "paper"],
+    ids=["quick", "quick, asynchronous", "paper", "default", "default, asynchronous"],
 )
 def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, budgets: tuple[int, ...]
 ) -> None:
     whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
     whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous)
-    assert learned(whole) == (budgets[-1] - 30) // 5 * settings.inner_steps
+    assert learned(whole) == (budgets[-1] - 30) // 5
     pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db", settings=settings)
     for budget in budgets:
         pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
@@ -121,8 +123,10 @@ def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
     [
         (Settings.paper(), False, [("evaluating", 33), ("learning", 40)], 45),
         (QUICK, True, [("stored", 37)], 42),
+        (Settings.default(), False, [("evaluating", 33), ("learning", 40), ("stored", 50), ("learning", 55)], 60),
+        (Settings.default(), True, [("evaluating", 33), ("stored", 37), ("learning", 40)], 45),
     ],
-    ids=["paper", "quick, asynchronous"],
+    ids=["paper", "quick, asynchronous", "default", "default, asynchronous"],
 )
 def test_killed_and_resumed_equals_uninterrupted(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, kills: list[tuple[str, int]], budget: int
@@ -142,7 +146,7 @@ def test_killed_and_resumed_equals_uninterrupted(
         whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)  # meanwhile; nothing to do the second time
         assert driver.wait() == -signal.SIGKILL
         assert len(study.evaluations.complete) == (number - 1 if where == "evaluating" else number)
-    assert learned(whole) > settings.inner_steps
+    assert learned(whole) > 1
     study.run(simulate_beam, budget=budget, asynchronous=asynchronous)
     assert content(study.evaluations) == content(whole.evaluations)
     assert study._store.learner() == whole._store.learner()
@@ -238,6 +242,32 @@ def test_any_executor_will_do(study: Study) -> None:
     with ProcessPoolExecutor(2) as processes:
         study.run(simulate_beam, budget=50, executor=processes)
     assert len(study.evaluations.complete) == 50
+
+
+def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
+    """With the default settings, asynchronously, with four evaluations in flight."""
+    study = Study.create(valley(), url, settings=Settings.default())
+
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(0.02)
+        return simulate_valley(point)
+
+    with ThreadPoolExecutor(4) as threads:
+        study.run(slow, budget=55, executor=threads, workers=4, asynchronous=True)
+    x = study.evaluations.x
+    assert len(study.evaluations.complete) == 55
+    assert min(float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)) > 1e-5
+
+
+def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:
+    study = Study.create(valley(), url, settings=Settings.default())
+    study.run(simulate_valley, budget=30)
+    first, second = study.ask(5), study.ask(5)
+    points = [t.point for t in (*first, *second)]
+    assert len({tuple(p.values()) for p in points}) == 10
+    for trial in (*second, *first):
+        study.tell(trial.id, simulate_valley(trial.point))
+    assert len(study.evaluations.complete) == 40
 
 
 def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:

@@ -112,6 +112,20 @@ def test_two_measured_designs_are_enough(beam: Problem) -> None:
     assert Learner.from_bytes(state).trainee is not None
 
 
+def test_the_defaults_carry_what_the_next_iteration_needs() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 32)
+    _, state = propose(evaluations, started(), settings=Settings.default())
+    learner = Learner.from_bytes(state)
+    assert learner.iteration == 2
+    assert learner.trainee is None  # no network is trained on the way
+    assert learner.sobol_position == Settings.default().batch_thresholds
+    assert learner.forms is not None
+    assert learner.formed == 32
+    assert learner.to_bytes() == state
+    again = Learner.from_bytes(propose(evaluations, state, settings=Settings.default())[1])
+    assert (again.iteration, again.sobol_position) == (3, 2 * Settings.default().batch_thresholds)
+
+
 def test_failures_are_ignored() -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
     failed = [Evaluation(100 + i, "failed", "run", r.point, {}, failure="no") for i, r in enumerate(evaluations)]
@@ -205,14 +219,18 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+METHODS = pytest.mark.parametrize("settings", [QUICK, Settings.default()], ids=["paper", "default"])
+
+
+@METHODS
 @pytest.mark.usefixtures("threads")
-def test_the_callers_threads_are_given_back_and_do_not_matter() -> None:
-    evaluations = evaluated(valley(), simulate_valley, 12)
+def test_the_callers_threads_are_given_back_and_do_not_matter(settings: Settings) -> None:
+    evaluations = evaluated(valley(), simulate_valley, 32)
     torch.set_num_threads(1)
-    expected = propose(evaluations, started())
+    expected = propose(evaluations, started(), settings=settings)
     assert torch.get_num_threads() == 1
     torch.set_num_threads(2)
-    assert propose(evaluations, started()) == expected
+    assert propose(evaluations, started(), settings=settings) == expected
     assert torch.get_num_threads() == 2
 
 
@@ -230,32 +248,35 @@ def test_the_callers_threads_are_given_back_after_an_error_too(monkeypatch: pyte
     assert torch.get_num_threads() == 2
 
 
-def test_the_global_generators_are_left_alone_and_do_not_matter() -> None:
+@METHODS
+def test_the_global_generators_are_left_alone_and_do_not_matter(settings: Settings) -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
     states = torch.random.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # type: ignore[index,union-attr]
-    expected = propose(evaluations, started())
+    expected = propose(evaluations, started(), settings=settings)
     assert torch.random.get_rng_state().equal(states[0])
     assert np.random.get_state()[1].tolist() == states[1]  # type: ignore[index,union-attr]
     assert random.getstate() == states[2]
     torch.manual_seed(77)
-    assert propose(evaluations, started()) == expected
+    assert propose(evaluations, started(), settings=settings) == expected
 
 
-def test_the_callers_precision_and_grad_mode_do_not_matter() -> None:
+@METHODS
+def test_the_callers_precision_and_grad_mode_do_not_matter(settings: Settings) -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
-    expected = propose(evaluations, started())
+    expected = propose(evaluations, started(), settings=settings)
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad():
-            assert propose(evaluations, started()) == expected
+            assert propose(evaluations, started(), settings=settings) == expected
             assert not torch.is_grad_enabled()
     finally:
         torch.set_default_dtype(torch.float32)
 
 
-def test_what_it_is_given_is_left_alone() -> None:
+@METHODS
+def test_what_it_is_given_is_left_alone(settings: Settings) -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
     state = started()
     before = [(dict(r.point), dict(r.outputs)) for r in evaluations], bytes(state)
-    propose(evaluations, state)
+    propose(evaluations, state, settings=settings)
     assert ([(dict(r.point), dict(r.outputs)) for r in evaluations], state) == before

@@ -491,3 +491,88 @@ TellMachine.TestCase.settings = settings(
     max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 test_the_tell_state_machine = TellMachine.TestCase
+
+
+# ---- with the default settings
+
+
+DEFAULT = Settings.default().replace(library=32)
+
+
+@pytest.fixture
+def solving(beam: Problem, url: str) -> Study:
+    return Study.create(beam, url, settings=DEFAULT)
+
+
+def test_a_default_model_is_a_pure_reading_too(beam: Problem, tmp_path: Path, evaluate) -> None:
+    read, unread = (
+        Study.create(beam, f"sqlite:///{tmp_path}/{name}.db", settings=DEFAULT) for name in ("read", "unread")
+    )
+    for budget in (20, 32, 40):
+        read.run(evaluate, budget=budget)
+        before = stored(f"sqlite:///{tmp_path}/read.db")
+        model = read.model()
+        model.predict(AT), model.predict_many([[5.0, 3.0]], fast=True).to_frame()
+        assert stored(f"sqlite:///{tmp_path}/read.db") == before
+        assert read.model().predict(AT) == model.predict(AT)
+    unread.run(evaluate, budget=40)
+    assert [row.point for row in read.evaluations] == [row.point for row in unread.evaluations]
+    assert read._store.learner() == unread._store.learner()
+
+
+def test_the_next_answer_knows_a_refinement(solving: Study, evaluate) -> None:
+    solving.run(evaluate, budget=35)
+    for at in (AT, {"stress": 2.0, "frequency": 4.0}, {"stress": 8.0, "frequency": 2.5}):
+        refined = solving.refine(at, evaluate)
+        assert refined.verified
+        assert refined.feasible
+        again = solving.model().predict(at)
+        assert again.objective.mean <= refined.objective.mean + 1e-9
+        assert again.probability_feasible >= 0.97
+        known = evaluate(again.point)
+        assert known["stress"] <= at["stress"] + 1e-6
+        assert known["frequency"] >= at["frequency"] - 1e-6
+    assert {row.kind for row in solving.evaluations[35:]} <= {"refine"}
+    assert solving.evaluations.requested == 35
+
+
+def test_old_runs_are_answered_from_at_once(solving: Study, evaluate) -> None:
+    points = solving.problem.space.points(np.random.default_rng(0).random((25, 2)))
+    solving.add(pd.DataFrame([{**point, **evaluate(point)} for point in points]))
+    answer = solving.model().predict(AT)
+    assert answer.status in ("predicted", "verified")
+    assert evaluate(answer.point)["stress"] <= 5.0 + 1e-6
+    assert solving._store.learner() == (0, None)
+    solving.run(evaluate, budget=10)
+    assert len(solving.evaluations.complete) == 35
+
+
+def test_a_focus_draws_evaluations_to_its_thresholds(beam: Problem, tmp_path: Path, evaluate) -> None:
+    at = {"stress": 2.0, "frequency": 3.0}
+    focused = Study.create(beam, f"sqlite:///{tmp_path}/focused.db", settings=DEFAULT, focus=pd.DataFrame([at]))
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=DEFAULT)
+    for study in (focused, whole):
+        study.run(evaluate, budget=45)
+    best = np.sqrt(6.0)  # the width at which the stress is 2 without ribs
+
+    def near(study: Study) -> int:
+        return sum(abs(row.point["width"] - best) < 0.05 for row in study.evaluations[30:])
+
+    assert near(focused) > near(whole)
+    incumbent = focused.evaluations.best(at)
+    assert incumbent is not None
+    assert incumbent.outputs["mass"] < 6.2
+
+
+def test_failures_do_not_stop_the_defaults(solving: Study, evaluate) -> None:
+    def brittle(point: dict[str, float]) -> dict[str, float]:
+        if point["width"] > 2.6:
+            raise ValueError("mesh")
+        return evaluate(point)
+
+    solving.run(brittle, budget=60)
+    assert len(solving.evaluations) == 60
+    late = solving.evaluations[40:]
+    assert sum(row.state == "failed" for row in late) <= 4
+    model = solving.model()
+    assert model.predict({"stress": 5.0, "frequency": 3.0}).point["width"] <= 2.65

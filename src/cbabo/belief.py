@@ -5,9 +5,9 @@ Symbols and shapes
     g(y)            outputs as the surrogates learn them (see `surrogate.warp`)
     kappa  q        by what deviations are multiplied: how large errors were, in deviations
 
-kappa is the larger of two: the root mean square of leave-one-out errors, and that of the errors of predicting each of the last
-evaluations from those before it. The second matters because designs are chosen where the surrogates promise much: a solver
-walks to where they err.
+kappa is the largest of three: the root mean square of leave-one-out errors, that of the errors of predicting each of the last
+evaluations from those before it, and that of what was foretold of the last designs when they were chosen (see `foresight`).
+Designs are chosen where the surrogates promise much: a solver walks to where they err.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.foresight import Foresight
 from cbabo.hazard import Hazard, learn_hazard
 from cbabo.learner import Learner
 from cbabo.limits import Limits
@@ -29,7 +30,7 @@ from cbabo.surrogate import Forms, Pointwise, Surrogates, Warp, choose, fit
 
 _RECENT = 30  # evaluations whose prediction by those before them is judged
 _FEWEST_RECENT = 5
-_KAPPA = (0.05, 6.0)
+_KAPPA = (0.05, 20.0)
 _GROWTH = 1.6  # of the evaluations between two choices of the outputs' forms
 
 
@@ -47,6 +48,10 @@ class Belief:
     """How many evaluations there were when the forms were chosen."""
     hazard: Hazard | None = None
     """Where the simulator fails; None: nowhere in particular."""
+    foresight: Foresight | None = None
+    """How wrong earlier beliefs were; None where surrogates are not calibrated."""
+    kappa: Tensor | None = None
+    """q, by what deviations were multiplied."""
 
     @cached_property
     def limits(self) -> Limits:
@@ -73,6 +78,13 @@ class Belief:
         """Return the belief as it would be if designs x (p x d) turned out just as believed: less is left to learn there."""
         return replace(self, surrogates=self.surrogates.with_data(x, self.surrogates.mean(x)))
 
+    def foretell(self, x: Tensor) -> Foresight | None:
+        """Return the foresight with what is believed of proposed designs x (p x d), deviations before their calibration."""
+        if self.foresight is None or self.kappa is None:
+            return None
+        mean, std = self.surrogates.mean_and_std(x)
+        return self.foresight.foretold(x, mean, std / self.kappa)
+
     def natural(self, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and deviations (b x q) in natural units."""
         return (mean, std) if self.warp is None else self.warp.natural(mean, std)
@@ -85,14 +97,18 @@ def believe(evaluations: Evaluations, learner: Learner, settings: Settings) -> B
     problem = measured.problem
     if settings.surrogates == "plain":
         return Belief(problem, measured, fit(x, y, warm=learner.hyperparameters))
+    foresight = learner.foresight or Foresight.none(x.shape[1], y.shape[1])
     forms = learner.forms or Forms.plain(_orientation(problem), x.shape[1])
     surrogates = forms.fit(x, y, learner.hyperparameters)
+    foresight = foresight.measured(x, y, forms.warp)
     formed = learner.formed
     if len(x) >= max(settings.initial_evaluations, _GROWTH * formed):
         forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates)
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
-    surrogates = calibrated(surrogates, settings.initial_evaluations)
-    return Belief(problem, measured, surrogates, forms, formed, learn_hazard(evaluations))
+        foresight = foresight.forgotten()
+    kappa = measured_kappa(surrogates, settings.initial_evaluations, foresight)
+    surrogates = calibrated(surrogates, kappa)
+    return Belief(problem, measured, surrogates, forms, formed, learn_hazard(evaluations), foresight, kappa)
 
 
 def learned_from(evaluations: Evaluations, settings: Settings) -> Evaluations:
@@ -106,8 +122,15 @@ def learned_from(evaluations: Evaluations, settings: Settings) -> Evaluations:
     return Evaluations(measured.problem, tuple(first.values())) if 2 <= len(first) < len(measured) else measured
 
 
-def calibrated(surrogates: Surrogates, initial: int) -> Surrogates:
-    """Return surrogates whose deviations are multiplied by kappa; initial: how many evaluations nobody chose."""
+def calibrated(surrogates: Surrogates, kappa: Tensor) -> Surrogates:
+    """Return surrogates whose deviations are multiplied by kappa (q)."""
+    h = surrogates.hyperparameters
+    assert h.amplitude is not None
+    return replace(surrogates, hyperparameters=replace(h, amplitude=h.amplitude * kappa.square()))
+
+
+def measured_kappa(surrogates: Surrogates, initial: int, foresight: Foresight | None = None) -> Tensor:
+    """Return by what deviations are too small; initial: how many evaluations nobody chose."""
     h = surrogates.hyperparameters
     assert h.amplitude is not None
     mean, std = surrogates.leave_one_out()
@@ -118,8 +141,8 @@ def calibrated(surrogates: Surrogates, initial: int) -> Surrogates:
         errors = torch.linalg.solve_triangular(surrogates.factor, z, upper=False).squeeze(-1)
         recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
-    amplitude = h.amplitude * kappa.nan_to_num(1.0).clamp(*_KAPPA).square()
-    return replace(surrogates, hyperparameters=replace(h, amplitude=amplitude))
+    kappa = kappa.nan_to_num(1.0)
+    return (kappa if foresight is None else torch.maximum(kappa, foresight.kappa)).clamp(*_KAPPA)
 
 
 def _orientation(problem: Problem) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cbabo.checksum import checksum
 from cbabo.errors import StorageError, shown
+from cbabo.foresight import Foresight
 from cbabo.pcm import PCM, Adam
 from cbabo.surrogate import Forms, Hyperparameters, Warp
 from cbabo.training import Trainee
@@ -21,6 +22,7 @@ _FORMAT = 2
 _KNOWN = (1, 2)  # 1: before outputs were warped
 _FIT = "fit."
 _WARP = "warp."
+_FORESIGHT = "foresight."
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Learner:
     """How outputs are warped; None before it was chosen, and where they are not."""
     formed: int = 0
     """How many evaluations there were when the outputs' forms were chosen."""
+    foresight: Foresight | None = None
+    """What was foretold of proposed designs, and how wrong it was; None where surrogates are not calibrated."""
 
     @property
     def forms(self) -> Forms | None:
@@ -63,6 +67,8 @@ class Learner:
             meta["fit"] = {name: part for name, part in parts.items() if not isinstance(part, Tensor)}
         if self.warp is not None:
             tensors |= {_WARP + f.name: getattr(self.warp, f.name) for f in fields(Warp)}
+        if self.foresight is not None:
+            tensors |= {_FORESIGHT + f.name: getattr(self.foresight, f.name) for f in fields(Foresight)}
         text = json.dumps({**meta, "checksum": checksum(json.dumps(meta), tensors)})
         tensors["meta"] = torch.tensor(list(text.encode()), dtype=torch.uint8)
         content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
@@ -101,4 +107,6 @@ class Learner:
         warp = (
             Warp(**{n.removeprefix(_WARP): t for n, t in tensors.items() if n.startswith(_WARP)}) if has_warp else None
         )
-        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0))
+        said = {n.removeprefix(_FORESIGHT): t for n, t in tensors.items() if n.startswith(_FORESIGHT)}
+        foresight = Foresight(**said) if said else None
+        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0), foresight)

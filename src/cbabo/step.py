@@ -101,13 +101,12 @@ def _from_solver(
     else:
         drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
         theta = box.to_theta(focus.array[list(dict.fromkeys(drawn.tolist()))])
-    if len(pending):
-        belief = belief.expecting(torch.from_numpy(pending.x))
+    expecting = belief.expecting(torch.from_numpy(pending.x)) if len(pending) else belief
     taken = _designs(belief.problem, evaluations.failed, pending)
     answers = _turn(settings, size, learner.iteration)
-    chosen = choose_batch(belief, theta, answers, size, taken, child(seed, "batch", learner.iteration))
+    chosen = choose_batch(expecting, theta, answers, size, taken, child(seed, "batch", learner.iteration))
     chosen = snapped(belief.problem.space, chosen)
-    return chosen, replace(learner, sobol_position=learner.sobol_position + count)
+    return chosen, replace(learner, sobol_position=learner.sobol_position + count, foresight=belief.foretell(chosen))
 
 
 def _turn(settings: Settings, size: int, iteration: int) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ from cbabo.surrogate.data import check_data, check_query, standardisation
 
 if TYPE_CHECKING:
     from botorch.models import ModelListGP
+
+    from cbabo.surrogate.warp import Warp
 
 _CHUNK_ELEMENTS = 250_000  # of q x b x n: the largest tensors of one query stay in the processor's cache
 _LEAST_VARIANCE = 1e-12  # of z: rounding must not make a variance negative
@@ -169,11 +171,14 @@ class Surrogates:
         both = torch.cat([self.x, x]), torch.cat([self.y, y])
         return condition(*both, self.hyperparameters, self.centre, self.scale)
 
-    def to_botorch(self) -> ModelListGP:
-        """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, in natural units and on unit-cube inputs."""
-        from botorch.models import ModelListGP
+    def to_botorch(self, warp: Warp | None = None) -> ModelListGP:
+        """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, on unit-cube inputs (see `botorch`).
 
-        return ModelListGP(*(self._single(j) for j in range(self.y.shape[1])))
+        warp: how outputs were warped before they were learned; with it the posterior is in natural units.
+        """
+        from cbabo.surrogate.botorch import as_botorch
+
+        return as_botorch(self, warp)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, int | str]]:
         """Return named arrays and plain values, from which `from_arrays` makes the same surrogates; factors are left out."""
@@ -253,25 +258,6 @@ class Surrogates:
                 pulled[summed] = kernel.additive_pull(coefficients[summed], left, right[summed])
                 pulled[summed] *= lengthscales[summed].unsqueeze(-2)
         return pulled if rise is None else pulled * rise
-
-    def _single(self, j: int) -> Any:
-        from botorch.models import SingleTaskGP
-        from botorch.models.transforms.outcome import Standardize
-        from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-
-        z = (self.y[:, j : j + 1] - self.centre[j]) / self.scale[j]
-        covar_module = get_covar_module_with_dim_scaled_prior(ard_num_dims=self.x.shape[1])
-        model = SingleTaskGP(self.x, z, covar_module=covar_module, outcome_transform=None).to(self.x)
-        model.covar_module.lengthscale = self.hyperparameters.lengthscales[j]
-        model.likelihood.noise = self.hyperparameters.noise[j]
-        model.mean_module.constant = self.hyperparameters.constant[j]
-        transform = Standardize(m=1)  # set by hand: after `with_data` centre and scale are not those of y
-        transform.means = self.centre[j].reshape(1, 1)
-        transform.stdvs = self.scale[j].reshape(1, 1)
-        transform._stdvs_sq = transform.stdvs.square()
-        transform._is_trained = torch.tensor(True)
-        model.outcome_transform = transform
-        return model.eval()
 
 
 @dataclass(frozen=True)

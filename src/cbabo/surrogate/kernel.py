@@ -22,6 +22,8 @@ from torch import Tensor
 
 SMOOTH, ROUGH, ADDITIVE = 0, 1, 2
 
+_LEAST_SQUARE = 1e-30  # of a distance: the root has no derivative at zero
+
 CENTRE = 0.5
 """Points are taken relative to the cube's centre in products, which halves their rounding error."""
 
@@ -56,17 +58,17 @@ def correlation_and_slope(
         k = correlation(left_factor, right_factor)
         return k, k
     h = torch.bmm(left_factor, right_factor)
+    put = torch.Tensor.index_copy if h.requires_grad else torch.Tensor.index_copy_  # autograd needs what it has seen
     at = (family == ROUGH).nonzero().squeeze(-1)
-    e = h[at].mul_(-10.0).clamp_min_(0.0).sqrt_()
-    decay = e.neg().exp_()
-    k = h.exp_()
-    slope = k.clone()
-    slope[at] = (1.0 + e).mul_(decay).mul_(5.0 / 3.0)
-    k[at] = (1.0 + e + e.square() / 3.0).mul_(decay)
+    e = (h[at] * -10.0).clamp_min(_LEAST_SQUARE).sqrt()
+    decay = (-e).exp()
+    k = h.exp() if h.requires_grad else h.exp_()
+    slope = put(k.clone(), 0, at, 5.0 / 3.0 * (1.0 + e) * decay)
+    k = put(k, 0, at, (1.0 + e + e.square() / 3.0) * decay)
     summed = (family == ADDITIVE).nonzero().squeeze(-1)
     if len(summed):
-        k[summed] = _sum(left_factor[summed], right_factor[summed])
-        slope[summed] = 1.0
+        k = put(k, 0, summed, _sum(left_factor[summed], right_factor[summed]))
+        slope = slope.index_fill(0, summed, 1.0)
     return k, slope
 
 
