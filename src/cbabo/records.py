@@ -93,10 +93,10 @@ def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """State the rows of a table, None where there is no value."""
     names = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, i].tolist() for i in range(len(names))]
-    return [dict(zip(names, map(plain_value, row), strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(names, map(json_value, row), strict=True)) for row in zip(*columns, strict=True)]
 
 
-def plain_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON knows it."""
     if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
         return None

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cbabo.cli.options import Format
-from cbabo.records import plain_value, table_rows
+from cbabo.records import json_value, table_rows
 
 _PIPE_WIDTH = 200
 _ENDLESS = 100_000
@@ -53,7 +53,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 def cell(value: Any, *, exact: bool = False) -> str:
     """Write one value on one line, without anything that a terminal would obey."""
-    value = plain_value(value)
+    value = json_value(value)
     if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) and not exact else str(value)
