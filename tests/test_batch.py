@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
 
-from cbabo import Constraint, Objective, Problem, Real, Settings
+from cbabo import Constraint, Discrete, Objective, Problem, Real, Settings
 from cbabo.batch import choose_batch
 from cbabo.belief import Belief
 from cbabo.evaluations import Evaluation, Evaluations
@@ -189,6 +189,19 @@ def test_a_batch_larger_than_a_lattice_is_still_filled() -> None:
     x = choose_batch(belief, np.array([[0.5]]), 3, 14, NOTHING, np.random.default_rng(0)).numpy()
     assert len(x) == 14
     assert len(np.unique(x, axis=0)) == 12
+
+
+def test_a_batch_larger_than_everything_there_is() -> None:
+    problem = Problem("two", [Discrete("g", [1.0, 2.0])], Objective("f"), [Constraint("c", "<=", low=0.0, high=4.0)])
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        return {"f": point["g"], "c": 3.0 - point["g"]}
+
+    points = [{"g": 1.0}, {"g": 2.0}]
+    rows = tuple(Evaluation(n + 1, "complete", "run", p, simulate(p)) for n, p in enumerate(points))
+    batch, _ = step(Evaluations(problem, rows), Evaluations(problem, ()), Learner(1).to_bytes(), DEFAULT, 0)
+    assert len(batch) == 5
+    assert {p["g"] for p in batch} == {1.0, 2.0}
 
 
 # ---- nothing is feasible yet

@@ -161,8 +161,16 @@ def test_no_programs_have_no_solutions() -> None:
 def test_steep_and_flat_programs_stay_finite() -> None:
     """Second derivatives over twelve decades, as curvatures of a Lagrangian may have."""
     given = programs(5, b=30)
-    for scale in (1e-8, 1e8):
-        found = minimise(given.g, given.H * scale, given.A, given.c, given.low, given.high, given.mu)
+    for curved, steep, mu in (
+        (1e-8, 1.0, 1.0),
+        (1e8, 1.0, 1.0),
+        (1e11, 1e-9, 1e10),
+        (1.0, 1e12, 1e12),
+        (1.0, 1e-12, 1e-6),
+    ):
+        found = minimise(
+            given.g * steep, given.H * curved, given.A * steep, given.c, given.low, given.high, given.mu * mu
+        )
         assert np.isfinite(found.p).all()
         assert np.isfinite(found.multipliers).all()
         assert (found.p >= given.low - 1e-9).all()

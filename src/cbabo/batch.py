@@ -54,12 +54,14 @@ def choose_batch(
         p = belief.hazard.probability(torch.from_numpy(pool)).numpy()
         worth = np.where(p > belief.hazard.limit, -np.inf, worth + np.log1p(-p))  # those too risky come last
     pool = pool[np.argsort(-worth, kind="stable")]
-    for others, least in ((known, _APART), (known, _NEW), ([], _NEW), ([], -1.0)):  # a small lattice may be used up
+    for others, least in ((known, _APART), (known, _NEW), ([], _NEW)):
         for x in pool:
             if len(chosen) == size:
                 break
             if _apart(x, others, _SAME) and _apart(x, chosen, least, euclidean=True):
                 chosen.append(x)
+    while len(chosen) < size:  # a small lattice may be used up
+        chosen.append(pool[len(chosen) % len(pool)])
     return torch.from_numpy(np.array(chosen))
 
 

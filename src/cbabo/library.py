@@ -41,6 +41,7 @@ _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _EQUAL = 1e-7  # difference below which two results are equally good
+_DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
 _PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
 
 
@@ -244,6 +245,7 @@ class _Sight:
 
 def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
     """Return a library of these thresholds."""
+    multipliers = np.minimum(multipliers, _DEAREST)
     sight = _Sight(solver)
     mean, slope = sight.mean_and_slope(x)
     std = sight.mean_and_std(x)[1]

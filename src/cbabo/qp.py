@@ -63,10 +63,11 @@ def _minimise(
     s = w - room
     lam = np.broadcast_to(np.minimum(0.1 * mu, 1.0), w.shape)
     slope = g + _times(H, p) + _back(A, lam)
-    u = 0.5 * (slope + np.sqrt(slope**2 + 1.0))
+    larger = 0.5 * (np.abs(slope) + np.sqrt(slope**2 + 1.0))
+    u, v = np.where(slope > 0, larger, 0.25 / larger), np.where(slope > 0, 0.25 / larger, larger)  # u - v is the slope
     # everything that stays above zero in one array: w, s, p - low, high - p, and below them their multipliers
     near = np.concatenate([w, s, p - low, high - p])
-    far = np.concatenate([lam, mu - lam, u, u - slope])
+    far = np.concatenate([lam, mu - lam, u, v])
     for _ in range(_ITERATIONS):
         product = near * far
         tau = product.mean(0)
@@ -77,8 +78,12 @@ def _minimise(
         aim = np.maximum((ahead / tau) ** 2 * tau, _LEAST)
         dnear, dfar = newton.direction(aim - product - a * a * dnear * dfar)
         a = newton.longest(dnear, dfar)
-        near, far = near + a * dnear, far + a * dfar
-        p = p + a * dnear[2 * r : 2 * r + d]
+        next_near, next_far = near + a * dnear, far + a * dfar
+        sound = (np.minimum(next_near, next_far) > 0.0).all(0) & np.isfinite(next_near + next_far).all(0)
+        p = np.where(
+            sound, p + a * dnear[2 * r : 2 * r + d], p
+        )  # a program that has run out of digits stays where it is
+        near, far = np.where(sound, next_near, near), np.where(sound, next_far, far)
     return p, far[:r]
 
 

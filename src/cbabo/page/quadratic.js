@@ -48,6 +48,7 @@ export class QuadraticProgram {
       for (let i = 0; i < count; i++) aim[i] = target - product[i] - a * a * dnear[i] * dfar[i];
       this.#direction(A);
       const b = this.#longest();
+      if (!this.#sound(b)) break; // it has run out of digits and would stay where it is
       for (let i = 0; i < count; i++) {
         near[i] += b * dnear[i];
         far[i] += b * dfar[i];
@@ -72,8 +73,9 @@ export class QuadraticProgram {
       for (let j = 0; j < r; j++) slope += A[j * d + i] * far[j];
       near[2 * r + i] = p[i] - low[i];
       near[2 * r + d + i] = high[i] - p[i];
-      far[2 * r + i] = 0.5 * (slope + Math.sqrt(slope ** 2 + 1));
-      far[2 * r + d + i] = far[2 * r + i] - slope;
+      const larger = 0.5 * (Math.abs(slope) + Math.sqrt(slope ** 2 + 1));
+      far[2 * r + i] = slope > 0 ? larger : 0.25 / larger;
+      far[2 * r + d + i] = slope > 0 ? 0.25 / larger : larger; // their difference is the slope
     }
   }
 
@@ -119,6 +121,16 @@ export class QuadraticProgram {
       dnear[2 * r + d + i] = -dp[i];
     }
     for (let i = 2 * r; i < near.length; i++) dfar[i] = aim[i] / near[i] - ratio[i] * dnear[i];
+  }
+
+  // Whether everything is above zero, and a number, after this share of the step.
+  #sound(share) {
+    const { near, far, dnear, dfar } = this;
+    for (let i = 0; i < near.length; i++) {
+      const [a, b] = [near[i] + share * dnear[i], far[i] + share * dfar[i]];
+      if (!(a > 0 && b > 0 && Number.isFinite(a + b))) return false;
+    }
+    return true;
   }
 
   // The share of the step that keeps everything above zero.
