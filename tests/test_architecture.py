@@ -30,6 +30,7 @@ ROOMS = [
         "step",
         "qp",
         "library",
+        "distil",
     ],
     ["answers", "recommend", "modelfile", "model", "correct", "refine"],
     ["importing", "trials", "runner", "study"],

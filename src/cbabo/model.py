@@ -20,6 +20,7 @@ from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
 from cbabo.belief import Belief, believe
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
 from cbabo.designs import snapped
+from cbabo.distil import distil
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
@@ -33,7 +34,7 @@ from cbabo.recommend import Intent, Proposals, propose
 from cbabo.seeding import child_seed
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
-from cbabo.step import FEWEST, train_whole
+from cbabo.step import FEWEST, layers, train_whole
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 
@@ -142,8 +143,14 @@ class Model:
 
     @cached_property
     def pcm(self) -> PCM:
-        """The network: the run's own, or else trained on the surrogates over the whole horizon, when first asked for."""
-        return self.network or train_whole(self.belief, self.settings, self.seed)
+        """The network: the run's own; or else made when first asked for, from the library where answers are solved."""
+        if self.network is not None:
+            return self.network
+        if self.settings.answer == "network":
+            return train_whole(self.belief, self.settings, self.seed)
+        quick = self.quick
+        with one_thread():
+            return distil(quick, layers(self.problem, self.settings), self.settings.probability, self.seed)
 
     @property
     def surrogates(self) -> Surrogates:
