@@ -63,6 +63,14 @@ class Library:
     multipliers: FloatArray
     margin: FloatArray
 
+    def fits(self, k: int, d: int) -> bool:
+        """Tell whether all parts are about the same thresholds, of k limits, and designs of d variables."""
+        m, q = self.mean.shape
+        parts = self.theta, self.x, self.slope, self.curvature
+        return [p.shape for p in parts] == [(m, k), (m, d), (m, q, d), (m, d, d)] and (
+            self.multipliers.shape == self.margin.shape and len(self.std) == len(self.margin) == m
+        )
+
 
 def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     """Solve so many thresholds of the box, aiming at this probability."""
@@ -85,7 +93,7 @@ class Quick:
 
     def __init__(self, solver: Solver, library: Library) -> None:
         self._solver = solver
-        self._library = library
+        self.library = library
         self.sight = Sight(solver)
         self.goal = solver.goal
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
@@ -96,7 +104,7 @@ class Quick:
         """Return the answers (b) at theta (b x k)."""
         if not len(theta):
             return ()
-        solver, library = self._solver, self._library
+        solver, library = self._solver, self.library
         bound = solver.bound(theta)
         x = self.solve(theta, probability, _CORRECTIONS)[0]
         z, s = self.sight.mean_and_std(x)
@@ -133,7 +141,7 @@ class Quick:
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
-        library, sight = self._library, self.sight
+        library, sight = self.library, self.sight
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
         margin[:, : library.margin.shape[1]] = library.margin
@@ -182,7 +190,7 @@ class Quick:
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
-        library, solver = self._library, self._solver
+        library, solver = self.library, self._solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
         obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
         for j in range(bound.shape[1]):
@@ -252,7 +260,8 @@ def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: Floa
         weights[:, output] += sign * multipliers[:, j]
     curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
     margin = _margin(solver, std, multipliers, probability)
-    return Library(theta, x, mean, std, slope, _convex(curvature), multipliers, margin)
+    parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
+    return Library(*(np.ascontiguousarray(part) for part in parts))
 
 
 def _joined(a: Library, b: Library) -> Library:

@@ -24,7 +24,7 @@ from cbabo.distil import distil
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.library import NEARLY, Quick, stock
+from cbabo.library import NEARLY, Library, Quick, stock
 from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
@@ -55,6 +55,8 @@ class Model:
     """The surrogates of the measured designs."""
     network: PCM | None = None
     """The network as the run trained it; None where it did not."""
+    library: Library | None = None
+    """Solved thresholds for fast answers; None: solved when first asked for."""
 
     def predict(
         self, thresholds: Mapping[str, float], *, probability: float | None = None, method: Method | None = None
@@ -133,8 +135,13 @@ class Model:
         return Recommendation(answer.thresholds, answer, base, improvement, float(found.utility[i]), changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file: tensors and JSON, never pickle."""
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm)
+        """Write the model to one file: tensors and JSON, never pickle.
+
+        Network and library are made before, if they are not there yet: a model that is read answers at once.
+        """
+        library = self.quick.library if self.settings.answer == "solver" else None
+        parts = self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm, library
+        write_model(Path(path), *parts)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -164,10 +171,11 @@ class Model:
 
     @cached_property
     def quick(self) -> Quick:
-        """What answers thresholds from a library, solved when first asked for."""
+        """What answers thresholds from the library."""
         with one_thread():
             seed = child_seed(self.seed, "library")
-            return Quick(self.solver, stock(self.solver, self.settings.probability, self.settings.library, seed))
+            library = self.library or stock(self.solver, self.settings.probability, self.settings.library, seed)
+            return Quick(self.solver, library)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,14 +19,17 @@ from cbabo.belief import Belief
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.hazard import Hazard
+from cbabo.library import Library
 from cbabo.pcm import PCM
 from cbabo.problem import Problem
 from cbabo.settings import Settings
+from cbabo.space import FloatArray
 from cbabo.storage.store import versions
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.threads import one_thread
 
-FORMAT = 1
+FORMAT = 2
 _KEY = "cbabo"
 
 
@@ -38,10 +41,19 @@ def write_model(
     evaluations: Evaluations,
     belief: Belief,
     pcm: PCM,
+    library: Library | None,
 ) -> None:
     """Write the parts of a model."""
     arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
+    hazard = None
+    if belief.hazard is not None:
+        arrays, stated = belief.hazard.surrogates.to_arrays()
+        tensors |= {f"hazard.{name}": torch.from_numpy(array) for name, array in arrays.items()}
+        hazard = {"limit": belief.hazard.limit, "surrogates": stated}
+    if library is not None:
+        parts = {f.name: np.ascontiguousarray(getattr(library, f.name)) for f in fields(Library)}
+        tensors |= {f"library.{name}": torch.from_numpy(array) for name, array in parts.items()}
     if belief.warp is not None:
         tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
     tensors["pcm.weights"] = pcm.weights.contiguous()
@@ -53,6 +65,8 @@ def write_model(
         "settings": settings.model_dump(),
         "seed": seed,
         "surrogates": meta,
+        "formed": belief.formed,
+        "hazard": hazard,
         "pcm_sizes": pcm.sizes,
         "evaluations": [_plain(row) for row in evaluations],
     }
@@ -70,7 +84,7 @@ def write_model(
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """Read the parts of a model: problem, settings, seed, evaluations, belief, network."""
+    """Read the parts of a model: problem, settings, seed, evaluations, belief, network, library."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -85,16 +99,23 @@ def read_model(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: this file holds tensors of something else, not a model of cbabo; check the path")
     try:
         header = json.loads(metadata[_KEY])
-        newer = header["format"] > FORMAT
-        if not newer:
+        known = header["format"]
+        if not isinstance(known, int):
+            raise TypeError(f"format {known!r}")
+        if known == FORMAT:
             if header.pop("checksum") != checksum(json.dumps(header), tensors):
                 raise ValueError("another checksum")
             with one_thread():  # as in the fit: the same to the last bit
                 return _parts(header, tensors)
     except (AttributeError, LookupError, TypeError, ValueError, SurrogateError) as error:
         raise ModelError(f"{path}: the file is damaged ({error}); save the model again") from error
+    if known < FORMAT:
+        raise ModelError(
+            f"{path}: this model was written by an older version of cbabo (format {known}, this one reads {FORMAT}); "
+            "save it again from its study"
+        )
     raise ModelError(
-        f"{path}: this model was written by a newer version of cbabo (format {header['format']}, this one knows {FORMAT}); "
+        f"{path}: this model was written by a newer version of cbabo (format {known}, this one knows {FORMAT}); "
         "install the newer version"
     )
 
@@ -103,26 +124,38 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     problem = Problem.from_dict(header["problem"])
     if problem.digest != header["problem_digest"]:
         raise ValueError("the problem's digest differs")
-    prefix = "surrogates."
-    arrays = {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
     sizes = tuple(header["pcm_sizes"])
     weights = tensors["pcm.weights"]
     expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
     if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
         raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
     evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
-    surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
-    warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
+    surrogates = Surrogates.from_arrays(_arrays(tensors, "surrogates."), header["surrogates"])
+    warp = {n: torch.from_numpy(a) for n, a in _arrays(tensors, "warp.").items()}
     h = surrogates.hyperparameters
     forms = Forms(Warp(**warp), h.rough, h.stretch) if warp and h.rough is not None and h.stretch is not None else None
+    hazard = None
+    if header["hazard"] is not None:
+        learned = Surrogates.from_arrays(_arrays(tensors, "hazard."), header["hazard"]["surrogates"])
+        hazard = Hazard(learned, float(header["hazard"]["limit"]))
+    solved = _arrays(tensors, "library.")
+    library = Library(**solved) if solved else None
+    if library is not None and not library.fits(len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a library of {[a.shape for a in solved.values()]} does not fit the problem")
     return {
         "problem": problem,
         "settings": Settings(**header["settings"]),
         "seed": header["seed"],
         "evaluations": evaluations,
-        "belief": Belief(problem, evaluations.complete, surrogates, forms),
+        "belief": Belief(problem, evaluations.complete, surrogates, forms, header["formed"], hazard),
         "network": PCM(sizes, weights),
+        "library": library,
     }
+
+
+def _arrays(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, FloatArray]:
+    """Return the arrays whose names begin so."""
+    return {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
 
 
 def _plain(row: Evaluation) -> dict[str, Any]:
