@@ -172,9 +172,6 @@ def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
         {"evaluations": [{"id": 1}]},
         {"evaluations": "missing"},
         {"seed": "missing"},
-        {"formed": "missing"},
-        {"hazard": "missing"},
-        {"hazard": {"limit": 0.1}},
     ],
     ids=str,
 )
@@ -264,6 +261,7 @@ def solved() -> Model:
 def test_library_network_and_failures_come_back(solved: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is read answers at once: nothing is solved beforehand or trained again."""
     assert solved.belief.hazard is not None
+    assert solved.pcm.sizes == (2, 16, 16, 16, 2)
     solved.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     for name in ("stock", "distil"):
@@ -273,9 +271,16 @@ def test_library_network_and_failures_come_back(solved: Model, tmp_path: Path, m
         assert again.predict_many(table, **how).to_frame().equals(solved.predict_many(table, **how).to_frame())
     at = {"c": 1.4, "g": -0.2}
     assert again.recommend(at, {"c": "loosen"}) == solved.recommend(at, {"c": "loosen"})
-    assert again.belief.formed == solved.belief.formed
     again.save(tmp_path / "second")
     assert (tmp_path / "second").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Model, tmp_path: Path) -> None:
+    untrained = replace(solved, library=solved.quick.library)
+    untrained.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is None
+    assert again.pcm.weights.equal(solved.pcm.weights)
 
 
 def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _MOST = 3000  # combinations that are judged at once
 _MANY = 1000  # at least so many, where nothing is continuous
 _REACH = 2  # steps from the relaxed solution
 _SOLVED = 20  # of them, how many are solved
-_IN_VAIN = 4  # solved one after the other without a gain, after which the rest is left out
+_IN_VAIN = 6  # solved one after the other without a gain, after which the rest is left out
 _MOVES = 20
 _WITHIN = 1e-9  # of the unit interval: rounding
 

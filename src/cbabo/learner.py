@@ -44,9 +44,9 @@ class Learner:
     def forms(self) -> Forms | None:
         """The outputs' forms; None before they were chosen."""
         h = self.hyperparameters
-        if h is None or h.rough is None or h.stretch is None or self.warp is None:
+        if h is None or h.family is None or h.stretch is None or self.warp is None:
             return None
-        return Forms(self.warp, h.rough, h.stretch)
+        return Forms(self.warp, h.family, h.stretch)
 
     def to_bytes(self) -> bytes:
         """Write the state down."""

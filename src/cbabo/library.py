@@ -120,8 +120,8 @@ class Quick:
         chance = np.stack(
             [
                 self.sight.probability(bound, z, s),
-                self.sight.probability(bound, library.mean[entry], library.std[entry]),
-                np.ones(len(theta)),
+                np.where(entry < 0, 0.0, self.sight.probability(bound, library.mean[entry], library.std[entry])),
+                np.where(floor < 0, 0.0, 1.0),
             ]
         )
         enough = chance >= probability - NEARLY

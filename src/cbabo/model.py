@@ -137,10 +137,13 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model to one file: tensors and JSON, never pickle.
 
-        Network and library are made before, if they are not there yet: a model that is read answers at once.
+        The library is made before, if it is not there yet: a model that is read answers fast at once. A network that was never
+        asked for is not trained only to be written, unless it is what answers.
         """
-        library = self.quick.library if self.settings.answer == "solver" else None
-        parts = self.problem, self.settings, self.seed, self.evaluations, self.belief, self.pcm, library
+        solved = self.settings.answer == "solver"
+        network = self.pcm if not solved or "pcm" in vars(self) else self.network
+        library = self.quick.library if solved else None
+        parts = self.problem, self.settings, self.seed, self.evaluations, self.belief, network, library
         write_model(Path(path), *parts)
 
     @classmethod
@@ -271,8 +274,9 @@ class Answers:
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         box = self.model.problem.box
+        asked = np.clip(box.to_theta(self.thresholds[i : i + 1])[0], 0.0, 1.0)
         with one_thread():
-            theta = self.model.solver.closest(box.to_theta(self.thresholds[i : i + 1])[0], self.probability)
+            theta = self.model.solver.closest(asked, self.probability)
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
 

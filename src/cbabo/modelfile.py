@@ -19,7 +19,7 @@ from cbabo.belief import Belief
 from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
-from cbabo.hazard import Hazard
+from cbabo.hazard import learn_hazard
 from cbabo.library import Library
 from cbabo.pcm import PCM
 from cbabo.problem import Problem
@@ -40,23 +40,19 @@ def write_model(
     seed: int,
     evaluations: Evaluations,
     belief: Belief,
-    pcm: PCM,
+    network: PCM | None,
     library: Library | None,
 ) -> None:
     """Write the parts of a model."""
     arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
-    hazard = None
-    if belief.hazard is not None:
-        arrays, stated = belief.hazard.surrogates.to_arrays()
-        tensors |= {f"hazard.{name}": torch.from_numpy(array) for name, array in arrays.items()}
-        hazard = {"limit": belief.hazard.limit, "surrogates": stated}
+    if belief.warp is not None:
+        tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
     if library is not None:
         parts = {f.name: np.ascontiguousarray(getattr(library, f.name)) for f in fields(Library)}
         tensors |= {f"library.{name}": torch.from_numpy(array) for name, array in parts.items()}
-    if belief.warp is not None:
-        tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
-    tensors["pcm.weights"] = pcm.weights.contiguous()
+    if network is not None:
+        tensors["pcm.weights"] = network.weights.contiguous()
     header = {
         "format": FORMAT,
         "versions": versions(),
@@ -65,9 +61,7 @@ def write_model(
         "settings": settings.model_dump(),
         "seed": seed,
         "surrogates": meta,
-        "formed": belief.formed,
-        "hazard": hazard,
-        "pcm_sizes": pcm.sizes,
+        "pcm_sizes": None if network is None else network.sizes,
         "evaluations": [_plain(row) for row in evaluations],
     }
     sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
@@ -124,38 +118,48 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     problem = Problem.from_dict(header["problem"])
     if problem.digest != header["problem_digest"]:
         raise ValueError("the problem's digest differs")
-    sizes = tuple(header["pcm_sizes"])
-    weights = tensors["pcm.weights"]
-    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
-    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
     evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
     surrogates = Surrogates.from_arrays(_arrays(tensors, "surrogates."), header["surrogates"])
     warp = {n: torch.from_numpy(a) for n, a in _arrays(tensors, "warp.").items()}
     h = surrogates.hyperparameters
-    forms = Forms(Warp(**warp), h.rough, h.stretch) if warp and h.rough is not None and h.stretch is not None else None
-    hazard = None
-    if header["hazard"] is not None:
-        learned = Surrogates.from_arrays(_arrays(tensors, "hazard."), header["hazard"]["surrogates"])
-        hazard = Hazard(learned, float(header["hazard"]["limit"]))
-    solved = _arrays(tensors, "library.")
-    library = Library(**solved) if solved else None
-    if library is not None and not library.fits(len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a library of {[a.shape for a in solved.values()]} does not fit the problem")
+    forms = (
+        Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
+    )
+    hazard = None if forms is None else learn_hazard(evaluations)
     return {
         "problem": problem,
         "settings": Settings(**header["settings"]),
         "seed": header["seed"],
         "evaluations": evaluations,
-        "belief": Belief(problem, evaluations.complete, surrogates, forms, header["formed"], hazard),
-        "network": PCM(sizes, weights),
-        "library": library,
+        "belief": Belief(problem, evaluations.complete, surrogates, forms, hazard=hazard),
+        "network": _network(problem, header["pcm_sizes"], tensors),
+        "library": _library(problem, tensors),
     }
 
 
 def _arrays(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, FloatArray]:
     """Return the arrays whose names begin so."""
     return {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _library(problem: Problem, tensors: dict[str, torch.Tensor]) -> Library | None:
+    arrays = _arrays(tensors, "library.")
+    if not arrays:
+        return None
+    library = Library(**arrays)
+    if not library.fits(len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a library of {[a.shape for a in arrays.values()]} does not fit the problem")
+    return library
+
+
+def _network(problem: Problem, stated: list[int] | None, tensors: dict[str, torch.Tensor]) -> PCM | None:
+    if stated is None:
+        return None
+    sizes, weights = tuple(stated), tensors["pcm.weights"]
+    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
+    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
+    return PCM(sizes, weights)
 
 
 def _plain(row: Evaluation) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def refine(
     row = model.problem.box.row(thresholds)
     predicted = model.predict(thresholds)
     solving = model.settings.answer == "solver"
-    known = solving and start is None and predicted.verified  # nothing to verify: the calls are left for improving it
+    tried = predicted.verified or any(e.point == predicted.point for e in model.evaluations.complete)
+    known = solving and start is None and tried  # nothing to verify: the calls are left for improving it
     centre = predicted.point if start is None else start
     made: list[Evaluation] = []
     notes: list[str] = []
@@ -52,7 +53,7 @@ def refine(
         elif solving:
             found = correct(model, row, centre, made)
             point = None if found is None else found.point
-            if found is not None and number > 1 and found.gain < _LITTLE:
+            if found is None or (number > 1 and found.gain < _LITTLE):
                 notes.append(f"stopped after {number} evaluations: less than {_LITTLE:g} of the span is left to gain")
                 break
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from shapes import tensors
 
-from cbabo.surrogate import Forms, Priors, choose, fit
+from cbabo.surrogate import Forms, Priors, choose, fit, kernel
 from cbabo.surrogate.likelihood import Objective
 
 
@@ -26,7 +26,7 @@ def test_what_spans_decades_is_warped_and_what_is_smooth_is_left_alone() -> None
     decades = torch.exp(8.0 * x[:, :1] * x[:, 1:] + 2.0 * x[:, 1:])
     forms = chosen(x, torch.cat([smooth, decades], 1))
     assert forms.warp.curved.tolist() == [False, True]
-    assert not forms.rough[0]
+    assert forms.family[0] == kernel.SMOOTH
 
 
 def test_a_pole_at_a_lower_bound_is_stretched_or_warped_and_better_predicted() -> None:
@@ -46,7 +46,7 @@ def test_a_pole_at_a_lower_bound_is_stretched_or_warped_and_better_predicted() -
 def test_a_kinked_output_gets_the_rougher_kernel() -> None:
     x = inputs(60)
     kinks = torch.maximum((x[:, :1] - 0.4).abs(), 0.7 * (x[:, 1:] - 0.6).abs())
-    assert chosen(x, kinks).rough.tolist() == [True]
+    assert chosen(x, kinks).family.tolist() == [kernel.ROUGH]
 
 
 def test_forms_are_kept_unless_another_is_clearly_better() -> None:
@@ -59,19 +59,33 @@ def test_forms_are_kept_unless_another_is_clearly_better() -> None:
     assert first.stretch.equal(again.stretch)
 
 
-def test_the_gradient_is_right_for_free_amplitudes_rough_kernels_and_stretched_variables() -> None:
+def test_the_gradient_is_right_for_free_amplitudes_all_kernels_and_stretched_variables() -> None:
     generator = torch.Generator().manual_seed(1)
-    x = torch.rand(2, 15, 3, generator=generator, dtype=torch.float64)
-    z = torch.randn(2, 15, generator=generator, dtype=torch.float64)
-    objective = Objective(x, z, Priors.sharp(3), torch.tensor([False, True]))
-    u = torch.tensor([[-0.3, 0.2, 0.4, -4.0], [0.1, -0.5, 0.3, -6.0]], dtype=torch.float64)
-    outputs = torch.arange(2)
+    x = torch.rand(3, 15, 3, generator=generator, dtype=torch.float64)
+    z = torch.randn(3, 15, generator=generator, dtype=torch.float64)
+    objective = Objective(x, z, Priors.sharp(3), torch.tensor([kernel.SMOOTH, kernel.ROUGH, kernel.ADDITIVE]))
+    u = torch.tensor([[-0.3, 0.2, 0.4, -4.0], [0.1, -0.5, 0.3, -6.0], [-1.1, -0.5, 0.3, -5.0]], dtype=torch.float64)
+    outputs = torch.arange(3)
     _, gradient = objective.value_and_gradient(u, outputs)
     for i in range(4):
         step = torch.zeros_like(u)
         step[:, i] = 1e-6
         up, down = (objective.value_and_gradient(u + s, outputs)[0] for s in (step, -step))
         assert torch.allclose(gradient[:, i], (up - down) / 2e-6, atol=1e-6)
+
+
+def test_a_sum_of_waves_in_many_variables_is_learned_as_a_sum() -> None:
+    x = torch.rand(150, 8, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    y = (torch.sin(12.0 * x + torch.arange(8)) + x).sum(1, keepdim=True)
+    forms = chosen(x[:120], y[:120])
+    assert forms.family.tolist() == [kernel.ADDITIVE]
+    orientation = torch.ones(1, dtype=torch.float64)
+    errors = [
+        (f.warp.inverse(f.fit(x[:120], y[:120], None).mean(x[120:])) - y[120:]).square().mean().sqrt() / y.std()
+        for f in (forms, Forms.plain(orientation, 8))
+    ]
+    assert errors[0] < 0.3
+    assert errors[1] > 0.8
 
 
 def test_sharp_fits_predict_smooth_outputs_far_better_than_botorchs() -> None:

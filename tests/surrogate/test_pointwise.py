@@ -19,7 +19,7 @@ def formed() -> Surrogates:
     q, d = y.shape[1], x.shape[1]
     forms = Forms(
         Warp.none(torch.ones(q, dtype=torch.float64)),
-        torch.arange(q) % 2 == 0,
+        torch.arange(q) % 3,  # smooth, rough, additive
         torch.linspace(0.0, 4.0, q * d, dtype=torch.float64).view(q, d),
     )
     return forms.fit(x, y, None)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
+from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
@@ -47,13 +48,13 @@ def fit(
     growth: float = 1.25,
     tolerance: float = 1e-7,
     max_rounds: int = 200,
-    rough: Tensor | None = None,
+    family: Tensor | None = None,
     stretch: Tensor | None = None,
 ) -> Surrogates:
     """Return surrogates fitted to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
     `warm` are the hyperparameters of an earlier fit to the same problem; `growth` 1 explores every time, inf never again.
-    `tolerance` is the gain in the objective per evaluation below which a descent ends. `rough` (q) and `stretch` (q x d) are
+    `tolerance` is the gain in the objective per evaluation below which a descent ends. `family` (q) and `stretch` (q x d) are
     each output's form (see `Hyperparameters`).
     """
     check_data(x, y, least=2)
@@ -70,8 +71,8 @@ def fit(
                 "change its unit."
             )
         priors = priors or Priors.botorch(d)
-        form = Hyperparameters(x, x, x, rough=rough, stretch=stretch)
-        objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, rough)
+        form = Hyperparameters(x, x, x, family=family, stretch=stretch)
+        objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, family)
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
             found, explored = search.from_scratch(torch.arange(y.shape[1])), len(x)
@@ -79,7 +80,7 @@ def fit(
             found, explored = search.from_last(warm, growth)
         lengthscales, noise = found.u[:, :d].exp(), found.u[:, d].exp()
         hyperparameters = Hyperparameters(
-            lengthscales, noise, noise, found.curvature, found.value, explored, None, rough, stretch
+            lengthscales, noise, noise, found.curvature, found.value, explored, None, family, stretch
         )
         factor, noise = factorise(x, hyperparameters)
         constant, amplitude = objective.moments(factor)
@@ -110,23 +111,31 @@ class _Search:
 
     def from_scratch(self, outputs: Tensor) -> Descent:
         """Return the best of all starts for the given outputs (o indices)."""
-        starts = _starts(self.objective.priors, self.objective.x.shape[-1])
+        starts = self._starts(outputs)
         while True:
             found = self._best_of(starts, outputs)
             if bool(found.value.isfinite().all()):
                 return found
-            if bool((starts[:, -1] >= 0.0).all()):
+            if bool((starts[..., -1] >= 0.0).all()):
                 j = int(outputs[(~found.value.isfinite()).nonzero()[0]])
                 raise SurrogateError(
                     f"Expected a covariance matrix with a Cholesky factor at one start at least, got none for output {j} with "
                     "any noise variance up to 1; look for extreme values in that output."
                 )
-            starts[:, -1] = (starts[:, -1] + math.log(10.0)).clamp_max(0.0)
+            starts[..., -1] = (starts[..., -1] + math.log(10.0)).clamp_max(0.0)
+
+    def _starts(self, outputs: Tensor) -> Tensor:
+        """Return starts (t x o x p) for the given outputs."""
+        d, family = self.objective.x.shape[-1], self.objective.family
+        starts = _starts(self.objective.priors, d).unsqueeze(1).repeat(1, len(outputs), 1)
+        if family is not None:
+            starts[:, family[outputs] == kernel.ADDITIVE, :d] -= 0.5 * math.log(d)  # distances do not grow with d
+        return torch.maximum(starts, self.objective.priors.lower(d))
 
     def _best_of(self, starts: Tensor, outputs: Tensor) -> Descent:
         t, o = len(starts), len(outputs)
         thinned = self.objective.thinned(_SUBSET)
-        rough = self._descend(thinned, outputs.repeat(t), starts.repeat_interleave(o, dim=0), None, _ROUGH)
+        rough = self._descend(thinned, outputs.repeat(t), starts.flatten(0, 1), None, _ROUGH)
         at = rough.value.reshape(t, o).argmin(0) * o + torch.arange(o)
         return self._descend(self.objective, outputs, rough.u[at], rough.curvature[at], self.tolerance)
 

@@ -1,4 +1,4 @@
-"""Choosing each output's form: how it is warped, how its variables are stretched, how rough its kernel is.
+"""Choosing each output's form: how it is warped, how its variables are stretched, which kernel it has.
 
 Forms are compared by the posterior density of the outputs in their own unit (the warp's Jacobian included) at the best
 hyperparameters near those of the present form, one aspect after the other. The present form is kept unless another one is
@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from cbabo.surrogate import kernel
 from cbabo.surrogate.fit import fit
 from cbabo.surrogate.gp import Hyperparameters, Surrogates
 from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.warp import Warp
 
 _CLEARLY = 3.0  # gain in log density without which the present form is kept
+_STRONG = 5.0  # gain besides, without which nothing is taken for a sum: with few evaluations much looks like one
+_FEWEST, _EACH = 40, 4  # evaluations without which nothing is either: in any case, and for each variable
 _EXACTLY = 1e-3  # of an output's deviation: leave-one-out error below which its form is good enough
 _ROUGHLY = 1e-3  # tolerance of the fits that are compared
 _ROUNDS = 60
@@ -32,8 +35,8 @@ class Forms:
     """The form of every output."""
 
     warp: Warp
-    rough: Tensor
-    """q, whether the kernel is Matern-5/2; else RBF."""
+    family: Tensor
+    """q, the kernel: smooth, rough or additive."""
     stretch: Tensor
     """q x d, a: variables enter as log(1 + (e^a - 1) x) / a; 0 leaves them as they are."""
 
@@ -41,14 +44,20 @@ class Forms:
     def plain(cls, orientation: Tensor, d: int) -> Forms:
         """Return the simplest form for outputs with these orientations (q)."""
         q = len(orientation)
-        return cls(Warp.none(orientation), torch.zeros(q, dtype=torch.bool), torch.zeros(q, d, dtype=torch.float64))
+        return cls(Warp.none(orientation), torch.zeros(q, dtype=torch.int64), torch.zeros(q, d, dtype=torch.float64))
+
+    def alike(self, other: Forms) -> bool:
+        """Whether lengthscales mean the same in both."""
+        return bool(((self.family == kernel.ADDITIVE) == (other.family == kernel.ADDITIVE)).all())
 
     def fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None) -> Surrogates:
-        """Return surrogates of the warped outputs."""
+        """Return surrogates of the warped outputs; warm: where to start, perhaps of other forms."""
+        if warm is not None and warm.family is not None and not self.alike(replace(self, family=warm.family)):
+            warm = replace(warm, explored=0)
         priors = Priors.sharp(x.shape[1])
         warped = self.warp.forward(y)
         return fit(
-            x, warped, priors=priors, warm=warm, rough=self.rough, stretch=self.stretch, tolerance=1e-5, growth=2.0
+            x, warped, priors=priors, warm=warm, family=self.family, stretch=self.stretch, tolerance=1e-5, growth=2.0
         )
 
 
@@ -71,7 +80,11 @@ def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, 
     if bool((ratio > 0).any()):
         stretches.append(ratio.expand_as(best.stretch))
     best = contest.best(best, [replace(best, stretch=s) for s in stretches])
-    best = contest.best(best, [replace(best, rough=torch.full_like(best.rough, r)) for r in (False, True)])
+    none = Warp.none(best.warp.orientation)
+    radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
+    summed = replace(best, family=torch.full_like(best.family, kernel.ADDITIVE))
+    enough = len(x) >= max(_FEWEST, _EACH * x.shape[1])
+    best = contest.best(best, [*radial, summed, replace(summed, warp=none)] if enough else radial)
     return _put(present, due, best)
 
 
@@ -84,29 +97,27 @@ class _Contest:
     def best(self, present: Forms, others: list[Forms]) -> Forms:
         """Return for each output the best form, the present one unless another is clearly better."""
         candidates = [present, *others]
-        density = torch.stack(self._densities(candidates))
+        near = [
+            c for c in candidates if c.alike(present)
+        ]  # hyperparameters mean the same: descend from the present ones
+        far = [c for c in candidates if not c.alike(present)]
+        found = self._densities(near, self._start(len(near))) + (self._densities(far, None) if far else [])
+        candidates, density = near + far, torch.stack(found)
         density[0] += _CLEARLY
+        for i, candidate in enumerate(candidates):
+            density[i] -= _STRONG * ((candidate.family == kernel.ADDITIVE) & (present.family != kernel.ADDITIVE))
         at, q = density.argmax(0), torch.arange(self.y.shape[1])
         return _combined(candidates, lambda parts: torch.stack(parts)[at, q])
 
-    def _densities(self, candidates: list[Forms]) -> list[Tensor]:
+    def _densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
         n, q = self.y.shape
-        c = len(candidates)
-        warm = self.warm
-        start = Hyperparameters(
-            warm.lengthscales.repeat(c, 1),
-            warm.noise.repeat(c),
-            warm.constant.repeat(c),
-            None if warm.curvature is None else warm.curvature.repeat(c, 1, 1),
-            explored=len(self.x),
-        )
         fitted = fit(
             self.x,
             torch.cat([f.warp.forward(self.y) for f in candidates], dim=1),
             priors=Priors.sharp(self.x.shape[1]),
             warm=start,
             growth=torch.inf,
-            rough=torch.cat([f.rough for f in candidates]),
+            family=torch.cat([f.family for f in candidates]),
             stretch=torch.cat([f.stretch for f in candidates]),
             tolerance=_ROUGHLY,
             max_rounds=_ROUNDS,
@@ -114,6 +125,17 @@ class _Contest:
         assert fitted.hyperparameters.value is not None
         log = -n * (fitted.hyperparameters.value + fitted.scale.log())
         return [part + f.warp.log_slope(self.y).sum(0) for part, f in zip(log.split(q), candidates, strict=True)]
+
+    def _start(self, c: int) -> Hyperparameters:
+        """Return the present hyperparameters for so many candidates."""
+        warm = self.warm
+        return Hyperparameters(
+            warm.lengthscales.repeat(c, 1),
+            warm.noise.repeat(c),
+            warm.constant.repeat(c),
+            None if warm.curvature is None else warm.curvature.repeat(c, 1, 1),
+            explored=len(self.x),
+        )
 
 
 def _warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
@@ -138,11 +160,11 @@ def _warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
 def _combined(forms: list[Forms], join: Callable[[list[Tensor]], Tensor]) -> Forms:
     warps = [f.warp for f in forms]
     warp = Warp(*(join([getattr(w, part) for w in warps]) for part in ("orientation", "centre", "width")))
-    return Forms(warp, join([f.rough for f in forms]), join([f.stretch for f in forms]))
+    return Forms(warp, join([f.family for f in forms]), join([f.stretch for f in forms]))
 
 
 def _pick(forms: Forms, at: Tensor) -> Forms:
-    return Forms(forms.warp.at(at), forms.rough[at], forms.stretch[at])
+    return Forms(forms.warp.at(at), forms.family[at], forms.stretch[at])
 
 
 def _put(forms: Forms, at: Tensor, new: Forms) -> Forms:

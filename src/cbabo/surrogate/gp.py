@@ -36,7 +36,7 @@ _CHUNK_ELEMENTS = 250_000  # of q x b x n: the largest tensors of one query stay
 _LEAST_VARIANCE = 1e-12  # of z: rounding must not make a variance negative
 _LARGEST_NOISE = 1.0  # of z: noise raised beyond this would explain everything
 _FORMAT = 1
-_OPTIONAL = ("curvature", "value", "amplitude", "rough", "stretch")
+_OPTIONAL = ("curvature", "value", "amplitude", "family", "stretch")
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Hyperparameters:
     """how many evaluations there were when the fit last started from scratch too."""
     amplitude: Tensor | None = None
     """q, variance of the process; None: 1, and deviations are the latent function's, without noise."""
-    rough: Tensor | None = None
-    """q, which outputs have the rougher kernel; None: none has."""
+    family: Tensor | None = None
+    """q, each output's kernel (see `kernel`); None: all are smooth."""
     stretch: Tensor | None = None
     """q x d, how much each output's variables are stretched near their lower bounds; None: none is."""
 
@@ -97,7 +97,7 @@ class Surrogates:
         check_query(x, self.x.shape[1])
         h = self.hyperparameters
         u, rise = h.stretched(x)
-        k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.rough)
+        k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
         variance = (1.0 - v.square().sum(-1)).clamp_min(_LEAST_VARIANCE)
         if h.amplitude is not None:
@@ -116,7 +116,7 @@ class Surrogates:
         h = self.hyperparameters
         return torch.cat(
             [
-                self._mean(kernel.correlation(kernel.left(h.stretched(part)[0], h.lengthscales), self._right, h.rough))
+                self._mean(kernel.correlation(kernel.left(h.stretched(part)[0], h.lengthscales), self._right, h.family))
                 for part in _chunks(x, self._chunk)
             ]
         )
@@ -129,10 +129,9 @@ class Surrogates:
         with torch.no_grad():
             for part in _chunks(x, self._chunk):
                 u, rise = h.stretched(part)
-                k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.rough)
-                sums = (slope * self.weights.unsqueeze(-2)) @ self._ones_and_x
-                pulled = (sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)) * h.lengthscales.pow(-2).unsqueeze(-2)
-                parts.append((self._mean(k), (pulled if rise is None else pulled * rise).transpose(0, 1)))
+                k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
+                pulled = self._pull(slope * self.weights.unsqueeze(-2), u, rise) * h.lengthscales.pow(-2).unsqueeze(-2)
+                parts.append((self._mean(k), pulled.transpose(0, 1)))
         mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return mean, gradient * self.scale.unsqueeze(-1)
 
@@ -206,6 +205,8 @@ class Surrogates:
                 f"Expected one centre, scale, noise and constant for each column of y {tuple(t['y'].shape)}, got "
                 f"{[tuple(t[name].shape) for name in ('centre', 'scale', 'noise', 'constant')]}; the saved data are damaged."
             )
+        if "family" in t:
+            t["family"] = t["family"].long()
         hyperparameters = Hyperparameters(
             t["lengthscales"],
             t["noise"],
@@ -233,6 +234,25 @@ class Surrogates:
     def _mean(self, k: Tensor) -> Tensor:
         z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
         return z * self.scale + self.centre
+
+    def _pull(self, coefficients: Tensor, u: Tensor, rise: Tensor | None, at: Tensor | None = None) -> Tensor:
+        """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, with k') on the data.
+
+        u: query points as the kernel sees them, rise: their derivative; at: the outputs o, all if None.
+        """
+        h, points = self.hyperparameters, self._ones_and_x
+        if at is not None and rise is not None:
+            points, u, rise = points[at], u[at], rise[at]
+        sums = coefficients @ points
+        pulled = sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)
+        if h.family is not None:
+            family, lengthscales, right = (t if at is None else t[at] for t in (h.family, h.lengthscales, self._right))
+            summed = (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+            if len(summed):
+                left = kernel.left(u, lengthscales)[summed]
+                pulled[summed] = kernel.additive_pull(coefficients[summed], left, right[summed])
+                pulled[summed] *= lengthscales[summed].unsqueeze(-2)
+        return pulled if rise is None else pulled * rise
 
     def _single(self, j: int) -> Any:
         from botorch.models import SingleTaskGP
@@ -286,17 +306,19 @@ class Prediction:
                 slope, v, inverse_square = slope[at], v[at], inverse_square[at]
             w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
             w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
-            return (self._pull(w.mul_(slope), at) * inverse_square.unsqueeze(-2)).sum(0)
+            return (s._pull(w.mul_(slope), self._u, self._rise, at) * inverse_square.unsqueeze(-2)).sum(0)
 
     def gradients(self) -> tuple[Tensor, Tensor]:
         """Return dmean/dx and dstd/dx (b x q x d each)."""
         s = self._surrogates
         with torch.no_grad():
             per_square = s.hyperparameters.lengthscales.pow(-2).unsqueeze(-2)
-            dmean = self._pull(self._slope * s.weights.unsqueeze(-2)) * (s.scale[:, None, None] * per_square)
+            dmean = s._pull(self._slope * s.weights.unsqueeze(-2), self._u, self._rise) * (
+                s.scale[:, None, None] * per_square
+            )
             w = torch.linalg.solve_triangular(s.factor, self._v, upper=False, left=False)
             share = self._share.T.unsqueeze(-1)
-            dstd = self._pull(w.mul_(self._slope)) * (-share * per_square)
+            dstd = s._pull(w.mul_(self._slope), self._u, self._rise) * (-share * per_square)
         return dmean.transpose(0, 1), dstd.transpose(0, 1)
 
     @property
@@ -306,15 +328,6 @@ class Prediction:
         amplitude = s.hyperparameters.amplitude
         square = s.scale.square() if amplitude is None else s.scale.square() * amplitude
         return square / self.std
-
-    def _pull(self, coefficients: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n) on the data; at: the outputs."""
-        points, u, rise = self._surrogates._ones_and_x, self._u, self._rise
-        if at is not None and rise is not None:
-            points, u, rise = points[at], u[at], rise[at]
-        sums = coefficients @ points
-        pulled = sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)
-        return pulled if rise is None else pulled * rise
 
 
 def condition(
@@ -350,7 +363,7 @@ def assembled(
 def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
     """Return L (q x n x n) for x (n x d) and the noise (q) with which it exists: as given, or raised (see `condition`)."""
     u, noise = h.stretched(x)[0], h.noise
-    k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.rough)
+    k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
     k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
     factor, info = torch.linalg.cholesky_ex(k)
     noise = noise.clone()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -75,8 +76,8 @@ class Objective:
     z: Tensor
     """q x n, standardised."""
     priors: Priors
-    rough: Tensor | None = None
-    """q, which outputs have the rougher kernel."""
+    family: Tensor | None = None
+    """q, each output's kernel."""
     ones_and_x: Tensor = field(init=False, repr=False)
     """n x (1 + d) or q x n x (1 + d): a column of ones beside the centred points."""
 
@@ -111,18 +112,32 @@ class Objective:
         if n <= most:
             return self
         keep = torch.arange(most) * n // most
-        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.rough)
+        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family)
+
+    @cached_property
+    def _pairs(self) -> _Pairs:
+        n = self.x.shape[-2]
+        rows, columns = torch.tril_indices(n, n, -1).unbind(0)
+        x = self.x if self.x.ndim == 3 else self.x.unsqueeze(0)
+        return _Pairs(rows, columns, (x[:, rows] - x[:, columns]).square_())
 
     def _chunk(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
         n, d = self.x.shape[-2:]
         z = self.z[outputs]
         shared = self.x.ndim == 2
         points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[outputs], self.ones_and_x[outputs])
-        rough = None if self.rough is None else self.rough[outputs]
+        family = None if self.family is None else self.family[outputs]
         lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
+        summed = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+        additive = None
+        if family is not None and summed is not None and len(summed):
+            additive = self._pairs.at(lengthscales[summed], outputs[summed])
+            family = torch.where(family == kernel.ADDITIVE, kernel.SMOOTH, family)
         k, slope = kernel.correlation_and_slope(
-            kernel.left(points, lengthscales), kernel.right(points, lengthscales), rough
+            kernel.left(points, lengthscales), kernel.right(points, lengthscales), family
         )
+        if additive is not None:
+            k[summed] = additive.correlation(n)
         k.diagonal(dim1=-2, dim2=-1).copy_(
             (1.0 + noise).unsqueeze(-1).expand(-1, n)
         )  # K; the slope's diagonal is not used
@@ -146,19 +161,65 @@ class Objective:
 
         A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # mT: symmetric, but contiguous
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        pulled = None if additive is None else additive.spread(A[summed])
         products = A.mul_(slope) @ ones_and_x
         x = ones_and_x[..., 1:]
-        spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2)
-        gradient = torch.cat([spread / lengthscales.square(), 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
+        spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2) / lengthscales.square()
+        if pulled is not None:
+            spread[summed] = pulled
+        gradient = torch.cat([spread, 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
 
-        prior, prior_gradient = _log_priors(u, self.priors)
+        prior, prior_gradient = _log_priors(u, self.priors, summed)
         return torch.where(broken, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
 
 
-def _log_priors(u: Tensor, priors: Priors) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """All P = n (n - 1) / 2 pairs of points, for additive outputs."""
+
+    rows: Tensor
+    columns: Tensor
+    square: Tensor
+    """1 x P x d, or q x P x d: squared distances in each variable."""
+
+    def at(self, lengthscales: Tensor, outputs: Tensor) -> _Additive:
+        """Return the kernel of some outputs with these lengthscales (o x d)."""
+        square = self.square[outputs] if len(self.square) > 1 else self.square
+        weight = lengthscales.pow(-2).unsqueeze(-2)
+        return _Additive(self, square, weight, (square * (-0.5 * weight)).exp_())
+
+
+@dataclass(frozen=True, eq=False)
+class _Additive:
+    pairs: _Pairs
+    square: Tensor
+    weight: Tensor
+    """o x 1 x d: 1 / l^2."""
+    part: Tensor
+    """o x P x d: each variable's correlation."""
+
+    def correlation(self, n: int) -> Tensor:
+        """Return k (o x n x n); the diagonal is not set."""
+        k = torch.zeros(len(self.part), n, n, dtype=self.part.dtype)
+        k[:, self.pairs.rows, self.pairs.columns] = k[:, self.pairs.columns, self.pairs.rows] = self.part.mean(-1)
+        return k
+
+    def spread(self, A: Tensor) -> Tensor:
+        """Return 1/2 sum_rs A_rs dk_rs / dlog l (o x d) for A o x n x n."""
+        coefficients = A[:, self.pairs.rows, self.pairs.columns].unsqueeze(-2)
+        return torch.bmm(coefficients, self.part * self.square).squeeze(-2) * (
+            self.weight.squeeze(-2) / self.part.shape[-1]
+        )
+
+
+def _log_priors(u: Tensor, priors: Priors, summed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return log p (o) and its gradient (o x p); summed: which outputs are additive."""
     d = u.shape[-1] - 1
-    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location])
+    location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location]).expand_as(u)
     scale = u.new_tensor([priors.lengthscale_scale] * d + [priors.noise_scale])
+    if summed is not None and len(summed):
+        location = location.clone()
+        location[summed, :d] -= 0.5 * math.log(d)  # each of their functions sees one variable
     standard = (u - location) / scale
     density = -0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI
     return density.sum(-1), -standard / scale - 1.0

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cbabo.space import FloatArray
 from cbabo.surrogate import kernel
@@ -33,7 +34,8 @@ class Pointwise:
         self._rows = np.ascontiguousarray(scaled)  # q x n x d
         self._columns = np.ascontiguousarray(scaled.transpose(0, 2, 1))
         self._half = -0.5 * np.square(scaled).sum(-1)
-        self._rough = None if h.rough is None or not bool(h.rough.any()) else h.rough.nonzero().squeeze(-1).numpy()
+        self._rough = _which(h.family, kernel.ROUGH)
+        self._summed = _which(h.family, kernel.ADDITIVE)
         self._stretch = None if h.stretch is None or not bool(h.stretch.any()) else h.stretch.numpy()
         self._weights = surrogates.weights.numpy()
         self._constant = h.constant.numpy()
@@ -44,6 +46,9 @@ class Pointwise:
         pull = slope * self._weights
         jacobian = np.matmul(pull[:, None, :], self._rows)[:, 0, :]
         jacobian -= pull.sum(1)[:, None] * u
+        if self._summed is not None:
+            away, part = self._parts(u)
+            jacobian[self._summed] = np.matmul(self._weights[self._summed][:, None, :], away * part)[:, 0, :]
         jacobian *= self._inverse
         if rise is not None:
             jacobian *= rise
@@ -56,16 +61,26 @@ class Pointwise:
         if self._rough is not None:  # k'' = 25/3 exp(-e)
             bend[self._rough] = 25.0 / 3.0 * np.exp(-self._distance(u)[self._rough])
         away = (self._rows - u[:, None, :]) * self._inverse[:, None, :]
-        pull = slope * self._weights * weights[:, None]
+        weighted = self._weights * weights[:, None]
+        pull = slope * weighted
+        if self._summed is not None:
+            bend[self._summed] = pull[self._summed] = 0.0
+        gradient = np.matmul(pull[:, None, :], away)[
+            :, 0, :
+        ]  # by stretched variables; second derivatives on the diagonal
+        second = -pull.sum(1)[:, None] * np.square(self._inverse)
+        if self._summed is not None:
+            apart, part = self._parts(u)
+            summed, inverse = weighted[self._summed][:, None, :], self._inverse[self._summed]
+            gradient[self._summed] = np.matmul(summed, apart * part)[:, 0, :] * inverse
+            second[self._summed] = np.matmul(summed, (np.square(apart) - 1.0) * part)[:, 0, :] * np.square(inverse)
         if rise is None or self._stretch is None:
             rise = np.ones_like(u)
-            diagonal = np.zeros(len(x))
+            diagonal = second.sum(0)
         else:
-            gradient = np.matmul(pull[:, None, :], away)[:, 0, :]
-            diagonal = -(gradient * np.square(rise) * self._stretch).sum(0)  # for u'' = -a u'^2
-        diagonal -= (pull.sum(1)[:, None] * np.square(self._inverse * rise)).sum(0)
+            diagonal = ((second - gradient * self._stretch) * np.square(rise)).sum(0)  # for u'' = -a u'^2
         scaled = (away * rise[:, None, :]).reshape(-1, len(x))
-        curvature = scaled.T @ (scaled * (bend * self._weights * weights[:, None]).reshape(-1, 1))
+        curvature = scaled.T @ (scaled * (bend * weighted).reshape(-1, 1))
         return np.asarray(curvature + np.diag(diagonal))
 
     def std(self, x: FloatArray) -> FloatArray:
@@ -77,6 +92,11 @@ class Pointwise:
         if h.amplitude is not None:
             variance = (variance + h.noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
+
+    def _parts(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return for additive outputs how far the data are from a scaled design (q x d), and each variable's share of k."""
+        away = self._rows[self._summed] - u[self._summed][:, None, :]
+        return away, np.exp(-0.5 * np.square(away)) / away.shape[-1]
 
     def _distance(self, u: FloatArray) -> FloatArray:
         """Return e = sqrt(5) times the scaled distance (q x n) to the data from a scaled design (q x d)."""
@@ -107,6 +127,8 @@ class Pointwise:
         h += self._half
         h -= 0.5 * np.square(u).sum(1)[:, None]
         k = np.exp(h)
+        if self._summed is not None:
+            k[self._summed] = self._parts(u)[1].sum(-1)
         if self._rough is None:
             return k, k, u, rise
         e = np.sqrt(np.maximum(-10.0 * h[self._rough], 0.0))
@@ -115,3 +137,9 @@ class Pointwise:
         slope[self._rough] = 5.0 / 3.0 * (1.0 + e) * decay
         k[self._rough] = (1.0 + e + e * e / 3.0) * decay
         return k, slope, u, rise
+
+
+def _which(family: torch.Tensor | None, kind: int) -> NDArray[np.int64] | None:
+    """Return the outputs whose kernel is of this kind; None if there are none."""
+    at = None if family is None else (family == kind).nonzero().squeeze(-1).numpy()
+    return at if at is not None and len(at) else None

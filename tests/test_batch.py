@@ -1,0 +1,301 @@
+"""Batches for the whole box: answers, discoveries, and nothing twice."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import cdist, pdist
+
+from cbabo import Constraint, Objective, Problem, Real, Settings
+from cbabo.batch import choose_batch
+from cbabo.belief import Belief
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.focus import Focus
+from cbabo.learner import Learner
+from cbabo.space import FloatArray
+from cbabo.step import step
+from learned import Simulate, belief_of, evaluated, lattice, simulate_lattice, simulate_valley, valley
+
+DEFAULT = Settings.default()
+NOTHING = torch.empty(0, 2, dtype=torch.float64)
+THETA = np.random.default_rng(3).random((8, 2))
+
+
+def chosen(
+    belief: Belief,
+    theta: FloatArray = THETA,
+    answers: int = 3,
+    size: int = 5,
+    taken: torch.Tensor = NOTHING,
+    seed: int = 0,
+) -> FloatArray:
+    return choose_batch(belief, theta, answers, size, taken, np.random.default_rng(seed)).numpy()
+
+
+@pytest.fixture(scope="module")
+def belief() -> Belief:
+    return belief_of(evaluated(valley(), simulate_valley, 20), DEFAULT)
+
+
+def best_valley(theta: FloatArray) -> tuple[float, FloatArray]:
+    """The true optimum at theta (2), by brute force: objective and design in the unit cube."""
+    a, b = np.meshgrid(np.linspace(-1, 1, 401), np.linspace(10, 30, 401), indexing="ij")
+    y = simulate_valley({"a": a, "b": b})  # type: ignore[dict-item]
+    c, g = valley().box.from_theta(theta[None])[0]
+    f = np.where((y["c"] <= c) & (y["g"] >= g) & (y["g"] <= 2.5), y["f"], np.inf)
+    at = np.unravel_index(np.argmin(f), f.shape)
+    return float(f[at]), np.array([at[0], at[1]]) / 400.0
+
+
+def half_explored() -> tuple[Problem, Evaluations]:
+    """One variable and two valleys, one of which was measured well, the other hardly at all."""
+    problem = Problem("two", [Real("a", 0.0, 1.0)], Objective("f"), [Constraint("c", "<=", low=0.0, high=2.0)])
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        a = point["a"]
+        return {"f": float(np.sin(9.0 * a) + 0.1 * np.cos(40.0 * a)), "c": a}
+
+    points = [{"a": float(a)} for a in (*np.linspace(0.0, 0.55, 14), 1.0)]
+    rows = tuple(Evaluation(i + 1, "complete", "run", p, simulate(p)) for i, p in enumerate(points))
+    return problem, Evaluations(problem, rows)
+
+
+# ---- answers and discoveries
+
+
+@pytest.mark.parametrize(("answers", "size"), [(3, 5), (0, 4), (5, 5), (1, 1), (0, 1), (2, 12)])
+def test_so_many_designs_in_the_cube_and_none_twice(belief: Belief, answers: int, size: int) -> None:
+    x = chosen(belief, answers=answers, size=size)
+    assert x.shape == (size, 2)
+    assert ((x >= 0.0) & (x <= 1.0)).all()
+    assert cdist(x, belief.surrogates.x.numpy()).min() > 1e-4
+    if size > 1:
+        assert pdist(x).min() > 5e-4
+
+
+def test_answers_come_first_and_are_optima_of_their_thresholds(belief: Belief) -> None:
+    theta = np.array([[0.5, 0.5], [0.9, 0.9], [0.2, 0.6]])
+    x = chosen(belief, theta, answers=3)
+    for row, found in zip(theta, x, strict=False):
+        assert found == pytest.approx(best_valley(row)[1], abs=0.02)
+
+
+def test_two_thresholds_with_one_answer_are_answered_once(belief: Belief) -> None:
+    """Relaxed limits do not bind, so that the same design is best for both: the second is left to a discovery."""
+    x = chosen(belief, np.array([[1.0, 1.0], [0.99, 1.0]]), answers=2, size=2)
+    assert x[0] == pytest.approx([0.8, 0.3], abs=0.01)
+    assert np.abs(x[1] - x[0]).max() > 5e-4
+
+
+def test_discoveries_are_apart_from_each_other(belief: Belief) -> None:
+    assert pdist(chosen(belief, answers=0, size=6)).min() > 0.05
+
+
+def test_a_discovery_is_worth_the_most_for_one_threshold() -> None:
+    """At a threshold that allows both valleys the one hardly measured is looked at."""
+    belief = belief_of(half_explored()[1], DEFAULT)
+    x = choose_batch(belief, np.array([[1.0]]), 0, 2, NOTHING[:, :1], np.random.default_rng(0)).numpy()
+    assert (x > 0.56).all()
+    low = choose_batch(belief, np.array([[0.25]]), 0, 2, NOTHING[:, :1], np.random.default_rng(0)).numpy()
+    assert (low < 0.6).all()  # nothing beyond obeys that one
+
+
+def test_the_same_random_numbers_give_the_same_batch(belief: Belief) -> None:
+    assert np.array_equal(chosen(belief), chosen(belief))
+    assert not np.array_equal(chosen(belief), chosen(belief, seed=1))
+
+
+# ---- nothing twice
+
+
+def test_what_was_taken_is_not_proposed_again(belief: Belief) -> None:
+    first = chosen(belief)
+    second = chosen(belief, taken=torch.from_numpy(first))
+    assert cdist(first, second).min() > 1e-4
+
+
+def test_failed_and_pending_designs_are_left_alone() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 30)
+    state = Learner(1).to_bytes()
+    first, _ = step(evaluations, evaluations.running, state, DEFAULT, 0)
+    failed = tuple(Evaluation(50 + i, "failed", "run", p, {}, failure="no") for i, p in enumerate(first[:2]))
+    running = tuple(Evaluation(60 + i, "running", "run", p, {}) for i, p in enumerate(first[2:]))
+    known = Evaluations(valley(), (*evaluations, *failed))
+    second, _ = step(known, Evaluations(valley(), running), state, DEFAULT, 0)
+    space = valley().space
+    assert len(second) == 5
+    assert cdist(space.unit(space.array(second)), space.unit(space.array(first))).min() > 1e-4
+
+
+def test_what_is_under_way_moves_the_others_away() -> None:
+    """Designs under way count as believed, so that a discovery is not looked for beside them once more."""
+    problem, evaluations = half_explored()
+    state = Learner(1).to_bytes()
+    settings = DEFAULT.replace(initial_evaluations=15, answers_per_batch=0, batch_size=2)
+    focus = Focus.of(problem.box, np.array([[2.0]]))
+    first, _ = step(evaluations, evaluations.running, state, settings, 0, focus)
+    running = Evaluations(problem, tuple(Evaluation(60 + i, "running", "run", p, {}) for i, p in enumerate(first)))
+    second, _ = step(evaluations, running, state, settings, 0, focus)
+    assert min(abs(p["a"] - q["a"]) for p in first for q in second) > 0.02
+    assert step(evaluations, running, state, settings, 0, focus)[0] == second
+
+
+def test_a_run_never_measures_a_design_twice() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 30)
+    state: bytes | None = Learner(1).to_bytes()
+    for _ in range(4):
+        batch, state = step(evaluations, evaluations.running, state, DEFAULT, 0)
+        rows = [
+            Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate_valley(p)) for i, p in enumerate(batch)
+        ]
+        evaluations = Evaluations(valley(), (*evaluations, *rows))
+    assert len(evaluations) == 50
+    assert pdist(evaluations.x).min() > 1e-4
+
+
+# ---- a small lattice
+
+
+def all_of_the_lattice(without: int = 0) -> Evaluations:
+    points = [{"i": i, "g": g} for i, g in itertools.product(range(4), (0.1, 0.2, 0.8))]
+    points = [p for n, p in enumerate(points) if n not in (4, 9)[:without]]
+    rows = tuple(Evaluation(n + 1, "complete", "run", p, simulate_lattice(p)) for n, p in enumerate(points))
+    return Evaluations(lattice(), rows)
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_what_is_left_of_a_lattice_comes_first(left: int) -> None:
+    belief = belief_of(all_of_the_lattice(left), DEFAULT)
+    x = choose_batch(belief, np.random.default_rng(0).random((6, 1)), 1, 4, NOTHING, np.random.default_rng(0)).numpy()
+    points = lattice().space.points(x)
+    missing = [{"i": 1, "g": 0.2}, {"i": 3, "g": 0.1}][:left]
+    assert all(p in points[:left] for p in missing)
+    assert len(points) == 4
+
+
+def test_a_lattice_that_is_used_up_still_gives_legal_designs() -> None:
+    belief = belief_of(all_of_the_lattice(), DEFAULT)
+    x = choose_batch(belief, np.random.default_rng(0).random((6, 1)), 3, 5, NOTHING, np.random.default_rng(0)).numpy()
+    points = lattice().space.points(x)
+    assert len({tuple(p.values()) for p in points}) == 5
+    assert all(lattice().space.check(p) == p for p in points)
+
+
+def test_a_batch_larger_than_a_lattice_is_still_filled() -> None:
+    belief = belief_of(all_of_the_lattice(2), DEFAULT)
+    x = choose_batch(belief, np.array([[0.5]]), 3, 14, NOTHING, np.random.default_rng(0)).numpy()
+    assert len(x) == 14
+    assert len(np.unique(x, axis=0)) == 12
+
+
+# ---- nothing is feasible yet
+
+
+def hidden() -> tuple[Problem, Simulate]:
+    """Limits are obeyed close to one corner only, where the objective is worst."""
+    problem = Problem(
+        "hidden",
+        [Real("a", 0.0, 1.0), Real("b", 0.0, 1.0), Real("c", 0.0, 1.0)],
+        Objective("f"),
+        [Constraint("far", "<=", low=0.05, high=0.15)],
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        x = np.array([point["a"], point["b"], point["c"]])
+        return {"f": float(-x.sum()), "far": float(np.linalg.norm(x) * (1.0 + 0.3 * np.sin(5.0 * x[0])))}
+
+    return problem, simulate
+
+
+def test_it_looks_for_feasibility_when_nothing_is_feasible() -> None:
+    problem, simulate = hidden()
+    rows = [e for e in evaluated(problem, simulate, 40) if e.outputs["far"] > 0.6][:30]
+    evaluations = Evaluations(problem, tuple(rows))
+    assert len(rows) == 30
+    state: bytes | None = Learner(1).to_bytes()
+    least = min(e.outputs["far"] for e in evaluations)
+    for _ in range(3):
+        batch, state = step(evaluations, evaluations.running, state, DEFAULT, 0)
+        new = [Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(batch)]
+        assert np.median([e.outputs["far"] for e in new]) < least  # most of them are better than everything before
+        evaluations = Evaluations(problem, (*evaluations, *new))
+    assert min(e.outputs["far"] for e in evaluations) <= 0.15
+    assert problem.box.feasible(evaluations.y, np.full((len(evaluations), 1), 0.15)).any()
+
+
+def test_discoveries_alone_look_for_feasibility_too() -> None:
+    problem, simulate = hidden()
+    rows = [e for e in evaluated(problem, simulate, 40) if e.outputs["far"] > 0.6][:30]
+    belief = belief_of(Evaluations(problem, tuple(rows)), DEFAULT)
+    taken = torch.empty(0, 3, dtype=torch.float64)
+    x = choose_batch(belief, np.array([[0.2], [0.8]]), 0, 3, taken, np.random.default_rng(0)).numpy()
+    assert np.linalg.norm(x, axis=1).max() < 0.6
+
+
+# ---- the focus
+
+
+def test_a_focus_moves_the_answers_to_its_thresholds() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 30)
+    state = Learner(1).to_bytes()
+    space = valley().space
+    for theta in (np.array([0.2, 0.6]), np.array([0.9, 0.9])):
+        at = valley().box.from_theta(theta[None])
+        focus = Focus.of(valley().box, at)
+        batch, _ = step(evaluations, evaluations.running, state, DEFAULT, 0, focus)
+        distance = np.abs(space.unit(space.array(batch)) - best_valley(theta)[1]).max(1)
+        assert distance.min() < 0.02
+        other, _ = step(evaluations, evaluations.running, state, DEFAULT, 0)
+        assert np.median(distance) < np.median(np.abs(space.unit(space.array(other)) - best_valley(theta)[1]).max(1))
+
+
+def test_a_heavy_threshold_has_its_answer_first() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 30)
+    thetas = np.array([[0.2, 0.6], [0.9, 0.9]])
+    rows = valley().box.from_theta(thetas)
+    for heavy in range(2):
+        weights = [1e-9, 1e-9]
+        weights[heavy] = 1.0
+        focus = Focus(tuple(map(tuple, rows.tolist())), tuple(w / sum(weights) for w in weights))
+        batch, _ = step(evaluations, evaluations.running, Learner(1).to_bytes(), DEFAULT, 0, focus)
+        space = valley().space
+        x = space.unit(space.array(batch))
+        assert x[0] == pytest.approx(best_valley(thetas[heavy])[1], abs=0.02)
+        assert np.abs(x - best_valley(thetas[1 - heavy])[1]).max(1).min() > 0.02
+
+
+@pytest.mark.parametrize(("size", "per_batch", "share"), [(1, 3, 0.6), (5, 3, 0.6), (5, 0, 0.0), (4, 4, 1.0)])
+def test_answers_and_discoveries_take_turns(
+    monkeypatch: pytest.MonkeyPatch, size: int, per_batch: int, share: float
+) -> None:
+    """Over many iterations their shares are as the settings say, in batches of one as well."""
+    seen: list[int] = []
+
+    def spy(belief: Belief, theta: FloatArray, answers: int, *rest: object) -> torch.Tensor:
+        seen.append(answers)
+        return torch.zeros(size, 2, dtype=torch.float64)
+
+    monkeypatch.setattr("cbabo.step.choose_batch", spy)
+    evaluations = evaluated(valley(), simulate_valley, 6)
+    settings = DEFAULT.replace(batch_size=size, answers_per_batch=per_batch)
+    for iteration in range(1, 11):
+        step(evaluations, evaluations.running, Learner(iteration).to_bytes(), settings, 0)
+    assert sum(seen) == pytest.approx(10 * size * share, abs=1)
+    assert all(0 <= n <= size for n in seen)
+
+
+# ---- risky regions
+
+
+def test_designs_that_are_too_risky_come_last() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 60)
+    rows = tuple(
+        Evaluation(e.id, "failed", "run", e.point, {}, failure="mesh") if e.point["a"] > 0.2 else e for e in evaluations
+    )
+    belief = belief_of(Evaluations(valley(), rows), DEFAULT)
+    assert belief.hazard is not None
+    x = chosen(belief, np.array([[1.0, 1.0], [0.9, 0.9], [0.5, 0.5]]), answers=2, size=6)
+    assert (x[:, 0] < 0.68).all()  # the optimum without failures lies at 0.8

@@ -1,0 +1,130 @@
+"""Learning from failures: a region that crashes the simulator is avoided, accidents are not mistaken for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cbabo import Problem, Settings
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.hazard import Hazard, learn_hazard
+from cbabo.learner import Learner
+from cbabo.polish import Solver
+from cbabo.step import step
+from learned import belief_of, evaluated, lattice, simulate_lattice, simulate_valley, unit_points, valley
+
+DEFAULT = Settings.default()
+
+
+def with_failures(evaluations: Evaluations, fails: Callable[[dict[str, float]], bool]) -> Evaluations:
+    rows = tuple(
+        Evaluation(e.id, "failed", "run", e.point, {}, failure="mesh") if fails(e.point) else e for e in evaluations
+    )
+    return Evaluations(evaluations.problem, rows)
+
+
+def cornered(count: int = 80) -> Evaluations:
+    """Failures wherever a > 0.3: a third of the designs."""
+    return with_failures(evaluated(valley(), simulate_valley, count), lambda p: p["a"] > 0.3)
+
+
+def learned(evaluations: Evaluations) -> Hazard:
+    hazard = learn_hazard(evaluations)
+    assert hazard is not None
+    return hazard
+
+
+def test_a_region_that_fails_is_known_inside_and_outside() -> None:
+    hazard = learned(cornered())
+    x = unit_points(300, 2)
+    a = 2.0 * x[:, 0] - 1.0
+    p = hazard.probability(x)
+    assert bool((p >= 0.0).all())
+    assert bool((p < 1.0).all())
+    assert bool((p[a > 0.45] > hazard.limit).all())
+    assert float((p[a < 0.15] < hazard.limit).double().mean()) > 0.95
+    assert 0.05 <= hazard.limit <= 0.5
+
+
+def test_accidents_anywhere_teach_nothing() -> None:
+    everything = evaluated(valley(), simulate_valley, 80)
+    for seed in range(6):
+        unlucky = [everything[i].point for i in np.random.default_rng(seed).choice(80, size=12, replace=False)]
+        evaluations = with_failures(everything, unlucky.__contains__)
+        assert len(evaluations.failed) == 12
+        assert learn_hazard(evaluations) is None
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_too_few_failures_teach_nothing(failures: int) -> None:
+    rows = list(evaluated(valley(), simulate_valley, 20))
+    for i in range(failures):
+        rows[i] = Evaluation(rows[i].id, "failed", "run", rows[i].point, {}, failure="mesh")
+    assert learn_hazard(Evaluations(valley(), tuple(rows))) is None
+
+
+def test_too_few_measured_designs_teach_nothing() -> None:
+    evaluations = evaluated(valley(), simulate_valley, 20)
+    first = evaluations[0].point
+    assert learn_hazard(with_failures(evaluations, lambda p: p != first)) is None
+
+
+def test_the_excess_and_its_derivative_belong_to_the_probability() -> None:
+    hazard = learned(cornered())
+    for x in (np.array([0.5, 0.4]), np.array([0.63, 0.7]), np.array([0.7, 0.2])):
+        excess, slope = hazard.excess(x)
+        p = float(hazard.surrogates.mean(torch.from_numpy(x[None]))[0, 0])
+        assert excess == pytest.approx(p - hazard.limit, abs=1e-9)
+        for i in range(2):
+            ahead, behind = (hazard.excess(x + h * np.eye(2)[i])[0] for h in (1e-6, -1e-6))
+            assert slope[i] == pytest.approx((ahead - behind) / 2e-6, rel=1e-4, abs=1e-6)
+
+
+def test_answers_stay_out_of_a_region_that_fails() -> None:
+    """Without failures the optimum lies at a = 0.6; with them the answer goes as far as is tolerable, and no further."""
+    evaluations = cornered()
+    relaxed = np.array([1.0, 1.0])
+    without = Solver(replace(belief_of(evaluations, DEFAULT), hazard=None)).answers(relaxed[None], 0.98)[0]
+    belief = belief_of(evaluations, DEFAULT)
+    assert belief.hazard is not None
+    found = Solver(belief).answers(relaxed[None], 0.98)[0]
+    assert 2.0 * without.x[0] - 1.0 > 0.5
+    assert -0.2 < 2.0 * found.x[0] - 1.0 < 0.4
+    assert float(belief.hazard.probability(torch.from_numpy(found.x[None]))) <= belief.hazard.limit + 1e-6
+
+
+def test_a_run_learns_to_avoid_a_corner_that_fails() -> None:
+    problem: Problem = valley()
+
+    def fails(p: dict[str, float]) -> bool:
+        return p["a"] > 0.4 and p["b"] < 20.0  # the unconstrained optimum lies inside
+
+    evaluations = with_failures(evaluated(problem, simulate_valley, 40), fails)
+    state: bytes | None = Learner(1).to_bytes()
+    new: list[Evaluation] = []
+    for _ in range(5):
+        batch, state = step(evaluations, evaluations.running, state, DEFAULT, 0)
+        new = [
+            Evaluation(len(evaluations) + 1 + i, "failed", "run", p, {}, failure="mesh")
+            if fails(p)
+            else Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate_valley(p))
+            for i, p in enumerate(batch)
+        ]
+        evaluations = Evaluations(problem, (*evaluations, *new))
+    assert len(evaluations) == 65
+    assert sum(e.state == "failed" for e in list(evaluations)[50:]) <= 3
+
+
+def test_failures_on_a_lattice_are_learned_too() -> None:
+    rows = []
+    for n in range(4):
+        for e in evaluated(lattice(), simulate_lattice, 12, seed=n):
+            state = "failed" if e.point["i"] == 3 else "complete"
+            rows.append(replace(e, id=len(rows) + 1, state=state, outputs={} if state == "failed" else e.outputs))
+    hazard = learned(Evaluations(lattice(), tuple(rows)))
+    p = hazard.probability(torch.tensor([[1.0, 0.5], [0.0, 0.5]], dtype=torch.float64))
+    assert float(p[0]) > hazard.limit > float(p[1])

@@ -1,0 +1,173 @@
+"""Quick answers from solved thresholds: as good as solving, or nearly so."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from cbabo import Model, Settings
+from cbabo.learner import Learner
+from cbabo.library import stock
+from cbabo.model import make_model
+from cbabo.polish import Polished
+from cbabo.space import FloatArray
+from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, valley
+from simulators import make_beam, simulate_beam
+from test_hazard import cornered
+
+DEFAULT = Settings.default().replace(library=96)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return model_of(valley(), simulate_valley, 30, DEFAULT)
+
+
+@pytest.fixture(scope="module")
+def beam_model() -> Model:
+    return model_of(make_beam(), simulate_beam, 30, DEFAULT)
+
+
+def thetas(count: int, k: int = 2, seed: int = 0) -> FloatArray:
+    return np.random.default_rng(seed).random((count, k))
+
+
+def quick_answers(model: Model, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
+    found = model.predict_many(model.problem.box.from_theta(theta), probability=probability, fast=True).found
+    assert found is not None
+    return found
+
+
+def worth(model: Model, found: tuple[Polished, ...]) -> FloatArray:
+    """Expected losses, standardised."""
+    return np.array([f.objective + model.solver.price * (1.0 - f.probability) for f in found])
+
+
+def true_feasible(model: Model, simulate: Simulate, theta: FloatArray, found: tuple[Polished, ...]) -> FloatArray:
+    problem = model.problem
+    points = problem.space.points(problem.space.snap(np.array([f.x for f in found])))
+    y = np.array([[simulate(p)[name] for name in problem.outputs] for p in points])
+    return problem.box.feasible(y, problem.box.from_theta(theta))
+
+
+@pytest.mark.parametrize("name", ["model", "beam_model"])
+def test_quick_answers_are_nearly_as_good_as_solved_ones(name: str, request: pytest.FixtureRequest) -> None:
+    model: Model = request.getfixturevalue(name)
+    theta = thetas(40)
+    full, quick = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    span = np.ptp([f.objective for f in full])
+    lost = (worth(model, quick) - worth(model, full)) / span
+    assert np.mean(np.clip(lost, 0.0, None)) < 0.01
+    assert np.quantile(lost, 0.9) < 0.02
+    reached = np.array([f.probability >= 0.98 - 1e-3 for f in full])
+    assert np.mean([q.probability >= 0.98 - 2e-3 for q, r in zip(quick, reached, strict=True) if r]) > 0.95
+
+
+def test_quick_answers_are_truly_feasible_where_solved_ones_are(model: Model) -> None:
+    theta = thetas(60, seed=4)
+    full, quick = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    truly = [true_feasible(model, simulate_valley, theta, found).mean() for found in (full, quick)]
+    assert truly[1] >= truly[0] - 0.02
+
+
+def test_each_is_answered_by_itself(model: Model) -> None:
+    """What is asked together does not matter."""
+    theta = thetas(9, seed=2)
+    together = quick_answers(model, theta, 0.98)
+    for i in (0, 4, 8):
+        alone = quick_answers(model, theta[i : i + 1], 0.98)[0]
+        assert alone.x == pytest.approx(together[i].x, abs=1e-7)
+        assert alone.probability == pytest.approx(together[i].probability, abs=1e-6)
+
+
+def test_no_thresholds_give_no_answers(model: Model) -> None:
+    assert quick_answers(model, np.empty((0, 2)), 0.98) == ()
+
+
+def test_designs_lie_in_the_cube_and_are_legal(beam_model: Model) -> None:
+    found = quick_answers(beam_model, thetas(50), 0.98)
+    x = np.array([f.x for f in found])
+    assert ((x >= 0.0) & (x <= 1.0)).all()
+    assert np.abs(make_beam().space.snap(x) - x).max() < 1e-9
+
+
+def test_a_lattice_is_answered_from_its_own_designs() -> None:
+    model = model_of(lattice(), simulate_lattice, 11, DEFAULT)
+    theta = np.linspace(0.0, 1.0, 21)[:, None]
+    quick, full = quick_answers(model, theta, 0.9), model.solver.answers(theta, 0.9)
+    x = np.array([f.x for f in quick])
+    assert np.abs(lattice().space.snap(x) - x).max() < 1e-12
+    assert np.mean(worth(model, quick) - worth(model, full)) < 0.02
+
+
+def test_measured_designs_are_the_floor(model: Model) -> None:
+    """No answer is expected to be worse than the best measured design that obeys the limits, and one that is says so."""
+    theta = thetas(80, seed=5)
+    floors = model.solver.floors(theta)
+    found = quick_answers(model, theta, 0.98)
+    assert (floors >= 0).any()
+    for f, floor in zip(found, floors, strict=True):
+        if floor >= 0:
+            assert f.objective + model.solver.price * (1.0 - f.probability) <= model.solver.z[floor, 0] + 1e-9
+        if f.measured is not None:
+            assert f.measured == floor
+            assert f.probability == 1.0
+            assert f.x == pytest.approx(model.belief.surrogates.x[floor].numpy())
+
+
+def test_what_cannot_be_met_is_answered_by_a_design_that_nearly_does(model: Model) -> None:
+    theta = np.array([[0.0, 0.0], [0.02, 0.01]])
+    full, quick = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    for f, q in zip(full, quick, strict=True):
+        assert f.probability < 0.98
+        assert q.probability < 0.98
+        assert q.measured is None
+        assert np.isfinite(q.objective)
+    many = model.predict_many(model.problem.box.from_theta(theta), fast=True)
+    assert many.answer(0).status == "unreachable"
+    assert many.answer(0).closest_thresholds is not None
+
+
+def test_a_higher_probability_is_kept_too(model: Model) -> None:
+    """The library was made for another one."""
+    theta = thetas(40, seed=6)
+    full = model.solver.answers(theta, 0.999)
+    for f, q in zip(full, quick_answers(model, theta, 0.999), strict=True):
+        if f.probability >= 0.999 and f.measured is None:
+            assert q.probability >= 0.99
+
+
+def test_a_region_that_fails_is_avoided() -> None:
+    model = make_model(cornered(), Learner(0), DEFAULT, 0)
+    assert model.belief.hazard is not None
+    a = np.array([2.0 * f.x[0] - 1.0 for f in quick_answers(model, thetas(40), 0.98)])
+    assert (a < 0.45).all()
+
+
+def test_it_is_much_faster(model: Model) -> None:
+    theta = thetas(150, seed=7)
+    quick_answers(model, theta[:2], 0.98)  # the library is made before the clock starts
+    model.solver.answers(theta[:1], 0.98)
+    start = time.perf_counter()
+    quick_answers(model, np.repeat(theta, 4, axis=0), 0.98)
+    middle = time.perf_counter()
+    model.solver.answers(theta, 0.98)
+    end = time.perf_counter()
+    assert (middle - start) / 600 < 0.25 * (end - middle) / 150
+
+
+@pytest.mark.parametrize("count", [1, 3, 70])
+def test_a_library_of_any_size(model: Model, count: int) -> None:
+    library = stock(model.solver, 0.98, count, 0)
+    assert len(library.theta) == len(library.x) == count
+    assert np.isfinite(library.x).all()
+    assert np.isfinite(library.curvature).all()
+    assert (np.linalg.eigvalsh(library.curvature) > 0).all()
+
+
+def test_the_same_library_every_time(model: Model) -> None:
+    one, two = (stock(model.solver, 0.98, 20, 3) for _ in range(2))
+    for name in ("theta", "x", "mean", "curvature", "multipliers", "margin"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))

@@ -1,0 +1,169 @@
+"""Many small quadratic programs at once, against another solver and against the conditions of a minimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from cbabo.qp import Minima, minimise
+from cbabo.space import FloatArray
+
+
+@dataclass(frozen=True)
+class Programs:
+    g: FloatArray
+    H: FloatArray
+    A: FloatArray
+    c: FloatArray
+    low: FloatArray
+    high: FloatArray
+    mu: FloatArray
+
+    def solved(self) -> Minima:
+        return minimise(self.g, self.H, self.A, self.c, self.low, self.high, self.mu)
+
+    def value(self, i: int, p: FloatArray) -> float:
+        violation = np.clip(self.A[i] @ p - self.c[i], 0.0, None).sum()
+        return float(self.g[i] @ p + 0.5 * p @ self.H[i] @ p + self.mu[i] * violation)
+
+    def by_slsqp(self, i: int) -> FloatArray:
+        """One of them with its violations as further variables."""
+        d, r = len(self.g[i]), len(self.c[i])
+        rows = np.column_stack([-self.A[i], np.eye(r)])
+        found = minimize(
+            lambda v: self.g[i] @ v[:d] + 0.5 * v[:d] @ self.H[i] @ v[:d] + self.mu[i] * v[d:].sum(),
+            np.append(np.clip(0.0, self.low[i], self.high[i]), np.full(r, 1.0)),
+            jac=lambda v: np.append(self.g[i] + self.H[i] @ v[:d], np.full(r, self.mu[i])),
+            bounds=[*zip(self.low[i], self.high[i], strict=True), *[(0.0, None)] * r],
+            constraints=[{"type": "ineq", "fun": lambda v: rows @ v + self.c[i], "jac": lambda v: rows}],
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-14},
+        )
+        return np.asarray(found.x[:d])
+
+
+def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, room: float = 0.3, mu: float = 50.0) -> Programs:
+    """Random ones; room: of the rows where p is zero, below which some bind and below zero of which some contradict bounds."""
+    random = np.random.default_rng(seed)
+    root = random.normal(size=(b, d, d))
+    return Programs(
+        g=random.normal(size=(b, d)) * 3.0,
+        H=root @ root.transpose(0, 2, 1) + 0.1 * np.eye(d),
+        A=random.normal(size=(b, r, d)),
+        c=room * random.random((b, r)),
+        low=-random.random((b, d)),
+        high=random.random((b, d)),
+        mu=np.full(b, mu),
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("room", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
+def test_the_same_as_another_solver(seed: int, room: float, mu: float) -> None:
+    """Rows that bind, that never do, that cannot be obeyed, and that are cheaper to break."""
+    given = programs(seed, room=room, mu=mu)
+    found = given.solved()
+    for i in range(len(given.g)):
+        expected = given.by_slsqp(i)
+        assert given.value(i, found.p[i]) == pytest.approx(given.value(i, expected), rel=1e-6, abs=1e-6)
+        assert found.p[i] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("room", [0.3, 5.0, -20.0, -1.0])
+@pytest.mark.parametrize("d", [1, 3, 12])
+def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> None:
+    given = programs(d, b=40, d=d, r=5, room=room)
+    found = given.solved()
+    p, lam = found.p, found.multipliers
+    over = np.einsum("brd,bd->br", given.A, p) - given.c
+    assert (p >= given.low - 1e-9).all()
+    assert (p <= given.high + 1e-9).all()
+    assert (lam >= 0.0).all()
+    assert (lam <= given.mu[:, None]).all()
+    assert np.abs(lam[over < -1e-4]).max(initial=0.0) < 1e-3  # a row with room has no price
+    assert np.abs(lam - given.mu[:, None])[over > 1e-4].max(initial=0.0) < 1e-3  # a broken one has the full price
+    slope = given.g + np.einsum("bij,bj->bi", given.H, p) + np.einsum("brd,br->bd", given.A, lam)
+    inside = (p > given.low + 1e-5) & (p < given.high - 1e-5)
+    assert np.abs(slope[inside]).max(initial=0.0) < 1e-3
+    assert slope[p <= given.low + 1e-5].min(initial=0.0) > -1e-3  # at a bound it would go on, if it could
+    assert slope[p >= given.high - 1e-5].max(initial=0.0) < 1e-3
+
+
+def test_without_rows_that_bind_it_is_a_step_of_newton() -> None:
+    given = programs(0, room=1e3)
+    wide = np.full_like(given.low, 100.0)
+    found = minimise(given.g, given.H, given.A, given.c + 1e3, -wide, wide, given.mu)
+    inside = np.abs(np.linalg.solve(given.H, -given.g[..., None])[..., 0]).max(1) < 50.0
+    expected = np.linalg.solve(given.H, -given.g[..., None])[..., 0]
+    assert inside.sum() > 5
+    assert found.p[inside] == pytest.approx(expected[inside], abs=1e-6)
+    assert np.abs(found.multipliers).max() < 1e-6
+
+
+def test_a_program_worked_out_by_hand() -> None:
+    """Nearest to (2, 2) where p1 + p2 <= 1, in a box that ends at 0.3 in p1: (0.3, 0.7), with multiplier 1.3."""
+    found = minimise(
+        np.array([[-2.0, -2.0]]),
+        np.eye(2)[None],
+        np.array([[[1.0, 1.0]]]),
+        np.array([[1.0]]),
+        np.array([[-1.0, -1.0]]),
+        np.array([[0.3, 5.0]]),
+        np.array([10.0]),
+    )
+    assert found.p[0] == pytest.approx([0.3, 0.7], abs=1e-6)
+    assert found.multipliers[0] == pytest.approx([1.3], abs=1e-5)
+
+
+def test_rows_that_contradict_each_other_are_broken_as_little_as_possible() -> None:
+    """p <= -0.5 and p >= 0.5: anything between violates by 1 in all, so that the objective decides."""
+    found = minimise(
+        np.array([[-0.2]]),
+        np.eye(1)[None],
+        np.array([[[1.0], [-1.0]]]),
+        np.array([[-0.5, -0.5]]),
+        np.array([[-1.0]]),
+        np.array([[1.0]]),
+        np.array([100.0]),
+    )
+    assert found.p[0] == pytest.approx([0.2], abs=1e-5)
+    assert found.multipliers[0] == pytest.approx([100.0, 100.0], abs=1e-2)
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    given = programs(7, b=600)
+    found = given.solved()
+    for i in (0, 255, 256, 599):
+        at = slice(i, i + 1)
+        alone = minimise(
+            given.g[at], given.H[at], given.A[at], given.c[at], given.low[at], given.high[at], given.mu[at]
+        )
+        assert found.p[i] == pytest.approx(alone.p[0], abs=1e-9)
+        assert found.multipliers[i] == pytest.approx(alone.multipliers[0], abs=1e-7)
+
+
+def test_what_it_is_given_is_left_alone() -> None:
+    given, same = programs(3), programs(3)
+    given.solved()
+    for name in Programs.__dataclass_fields__:
+        assert np.array_equal(getattr(given, name), getattr(same, name))
+
+
+def test_no_programs_have_no_solutions() -> None:
+    given = programs(3, b=0)
+    assert given.solved().p.shape == (0, 4)
+    assert given.solved().multipliers.shape == (0, 3)
+
+
+def test_steep_and_flat_programs_stay_finite() -> None:
+    """Second derivatives over twelve decades, as curvatures of a Lagrangian may have."""
+    given = programs(5, b=30)
+    for scale in (1e-8, 1e8):
+        found = minimise(given.g, given.H * scale, given.A, given.c, given.low, given.high, given.mu)
+        assert np.isfinite(found.p).all()
+        assert np.isfinite(found.multipliers).all()
+        assert (found.p >= given.low - 1e-9).all()
+        assert (found.p <= given.high + 1e-9).all()
