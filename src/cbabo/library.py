@@ -41,6 +41,7 @@ _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
+_EQUAL = 1e-7  # difference below which two results are equally good
 _PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
 
 
@@ -128,7 +129,9 @@ class Quick:
         )  # a design that was measured and obeys is no better than the best of these
         enough = chance >= probability - NEARLY
         loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
-        best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
+        best = np.argmax(
+            (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
+        )  # measured first where they are equal, then an entry
         designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
         return tuple(
             Polished(designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None)
@@ -159,7 +162,8 @@ class Quick:
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
         merit = (self.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
-        best = merit.argmin(1) + np.arange(len(theta)) * near.shape[1]
+        equal = merit <= merit.min(1, keepdims=True) + _EQUAL
+        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
         kept = lam
         eye = np.eye(x.shape[1])
