@@ -31,6 +31,7 @@ ROOMS = [
         "step",
         "qp",
         "library",
+        "distil",
     ],
     ["answers", "recommend", "modelfile", "model", "correct", "refine", "tradeoff", "quality"],
     ["importing", "trials", "runner", "study"],
