@@ -97,8 +97,8 @@ class TestRegistry:
         assert set(METHODS) >= {"lhs plain", "lhs strong", "constant strictest", "constant relaxed", "qLogNEHVI"}
         assert set(METHODS) >= {f"{what} {v}" for what in ("beta", "alpha") for v in (0.01, 1.0)} | {"inner 200"}
 
-    def test_only_baselines_depend_on_n(self) -> None:
-        assert {name for name, method in METHODS.items() if method.per_threshold} == set(BASELINES)
+    def test_only_baselines_and_a_focus_depend_on_n(self) -> None:
+        assert {name for name, method in METHODS.items() if method.per_threshold} == {*BASELINES, "default focused"}
 
     def test_units_share_no_rows_while_there_are_enough(self) -> None:
         assert rows_of(2, 10) == list(range(20, 30))

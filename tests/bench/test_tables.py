@@ -78,7 +78,7 @@ class TestAnswers:
 
 
 def test_the_names_are_those_of_the_methods() -> None:
-    assert {name for name, method in METHODS.items() if method.per_threshold} == set(BASELINES)
+    assert {name for name, method in METHODS.items() if method.per_threshold} == {*BASELINES, "default focused"}
     for table in ("ablation", "beta", "inner_steps", "alpha"):
         assert set(printed(table)["variant"]) <= set(METHODS)
 
