@@ -31,6 +31,7 @@ bench-smoke: install
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
+	$(BIN)/python benchmarks/explorer.py --smoke
 
 # What the tests need from the system: found, or installed where we are root on Debian; otherwise tests say what is missing.
 system:

@@ -1,12 +1,16 @@
 #!/bin/sh
-# Find or install what the tests need from the system: a PostgreSQL server. Never fails: a test that misses
+# Find or install what the tests need from the system: a PostgreSQL server, a browser. Never fails: a test that misses
 # something says so (it is skipped, or fails where CI=true).
 set -u
 have_postgres() {
     command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
 }
+have_browser() {
+    command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
+}
 missing=""
 have_postgres || missing="$missing postgresql"
+have_browser || missing="$missing chromium fonts-dejavu-core"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing:$missing"

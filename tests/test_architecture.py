@@ -31,11 +31,12 @@ ROOMS = [
         "step",
         "qp",
         "library",
+        "distil",
     ],
-    ["answers", "recommend", "modelfile", "model", "correct", "refine"],
+    ["answers", "recommend", "modelfile", "model", "correct", "refine", "tradeoff", "quality"],
     ["importing", "trials", "runner", "study"],
     ["bench"],
-    ["studyfile"],
+    ["studyfile", "records", "document", "page", "report", "web"],
     ["cli"],
 ]
 """From the ground up; within a room, a module may import those before it (packages: any of their own)."""

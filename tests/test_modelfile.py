@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from cbabo.errors import InputError, ModelError
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model
-from learned import QUICK, evaluated
+from learned import QUICK, evaluated, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 
 AT = {"stress": 5.0, "frequency": 3.0}
@@ -101,7 +102,7 @@ def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
-    assert header["format"] == 1
+    assert header["format"] == 2
     assert header["versions"]["torch"]
     assert header["problem_digest"] == make_beam().digest
     assert header["settings"] == QUICK.model_dump()
@@ -139,8 +140,15 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
 
 
 def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
-    text = refusal(rewritten(path, format=2))
-    assert text.endswith("(format 2, this one knows 1); install the newer version")
+    text = refusal(rewritten(path, format=3))
+    assert text.endswith("(format 3, this one knows 2); install the newer version")
+
+
+def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
+    text = refusal(rewritten(path, format=1))
+    assert text.endswith(
+        "written by an older version of cbabo (format 1, this one reads 2); save it again from its study"
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,6 +250,48 @@ def test_the_checksum_knows_names_shapes_and_values() -> None:
     assert checksum("", {"a": torch.empty(0, 3)}) != checksum("", {})
 
 
+@pytest.fixture(scope="module")
+def solved() -> Model:
+    """Of the default settings, with a corner where the simulator fails."""
+    rows = evaluated(valley(), simulate_valley, 60).rows
+    told = [replace(r, state="failed", outputs={}, failure="no mesh") if r.point["a"] > 0.3 else r for r in rows]
+    settings = Settings.default().replace(library=24, hidden_width=16, recommend_candidates=2000)
+    return make_model(Evaluations(valley(), tuple(told)), Learner(0), settings, 3)
+
+
+def test_library_network_and_failures_come_back(solved: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is read answers at once: nothing is solved beforehand or trained again."""
+    assert solved.belief.hazard is not None
+    assert solved.pcm.sizes == (2, 16, 16, 16, 2)
+    solved.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    for name in ("stock", "distil"):
+        monkeypatch.setattr(f"cbabo.model.{name}", None)
+    table = np.random.default_rng(0).uniform([0.0, -1.0], [2.0, 1.0], (50, 2))
+    for how in ({}, {"fast": True}, {"method": "pcm"}):
+        assert again.predict_many(table, **how).to_frame().equals(solved.predict_many(table, **how).to_frame())
+    at = {"c": 1.4, "g": -0.2}
+    assert again.recommend(at, {"c": "loosen"}) == solved.recommend(at, {"c": "loosen"})
+    again.save(tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Model, tmp_path: Path) -> None:
+    untrained = replace(solved, library=solved.quick.library)
+    untrained.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is None
+    assert again.pcm.weights.equal(solved.pcm.weights)
+
+
+def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:
+    library = solved.quick.library
+    for changed in (replace(library, x=library.x[:, :1]), replace(library, theta=library.theta[1:])):
+        model = replace(solved, network=solved.pcm, library=changed)
+        model.save(tmp_path / "m")
+        assert "a library of" in refusal(tmp_path / "m")
+
+
 def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
     changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.belief, model.pcm)
     changed.save(tmp_path / "m")
@@ -296,7 +346,7 @@ def test_a_network_that_nobody_asked_for_is_not_trained_to_be_written(
     def refuse(*_: object) -> None:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr("cbabo.model.train_whole", refuse)
+    monkeypatch.setattr("cbabo.model.distil", refuse)
     solving.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     assert again.network is None

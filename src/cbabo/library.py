@@ -41,6 +41,7 @@ _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
+_EQUAL = 1e-7  # difference below which two results are equally good
 _PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
 
 
@@ -61,6 +62,14 @@ class Library:
     multipliers: FloatArray
     margin: FloatArray
 
+    def fits(self, k: int, d: int) -> bool:
+        """Tell whether all parts are about the same thresholds, of k limits, and designs of d variables."""
+        m, q = self.mean.shape
+        parts = self.theta, self.x, self.slope, self.curvature
+        return [p.shape for p in parts] == [(m, k), (m, d), (m, q, d), (m, d, d)] and (
+            self.multipliers.shape == self.margin.shape and len(self.std) == len(self.margin) == m
+        )
+
 
 def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     """Solve so many thresholds of the box, aiming at this probability."""
@@ -74,8 +83,7 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     library = _entered(solver, theta[:first], x, multipliers, probability)
     while len(library.theta) < count:
         new = theta[len(library.theta) : 2 * len(library.theta)]
-        x, multipliers = Quick(solver, library).solve(new, probability, _THOROUGH)
-        library = _joined(library, _entered(solver, new, x, multipliers, probability))
+        library = _joined(library, Quick(solver, library).entries(new, probability, _THOROUGH))
     return library
 
 
@@ -84,20 +92,21 @@ class Quick:
 
     def __init__(self, solver: Solver, library: Library) -> None:
         self._solver = solver
-        self._library = library
-        self._sight = _Sight(solver)
+        self.library = library
+        self.sight = Sight(solver)
+        self.goal = solver.goal
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
         space = solver.belief.problem.space
-        self._free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
+        self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
 
     def answers(self, theta: FloatArray, probability: float) -> tuple[Polished, ...]:
         """Return the answers (b) at theta (b x k)."""
         if not len(theta):
             return ()
-        solver, library = self._solver, self._library
+        solver, library = self._solver, self.library
         bound = solver.bound(theta)
         x = self.solve(theta, probability, _CORRECTIONS)[0]
-        z, s = self._sight.mean_and_std(x)
+        z, s = self.sight.mean_and_std(x)
         entry = self._entries(bound)
         floor = solver.floors(theta)
         value = np.stack(
@@ -109,29 +118,35 @@ class Quick:
         )
         chance = np.stack(
             [
-                np.where(solver.known(x), 0.0, self._sight.probability(bound, z, s)),
+                np.where(solver.known(x), 0.0, self.sight.probability(bound, z, s)),
                 np.where(
                     (entry < 0) | solver.known(library.x[entry]),
                     0.0,
-                    self._sight.probability(bound, library.mean[entry], library.std[entry]),
+                    self.sight.probability(bound, library.mean[entry], library.std[entry]),
                 ),
                 np.where(floor < 0, 0.0, 1.0),
             ]
         )  # a design that was measured and obeys is no better than the best of these
         enough = chance >= probability - NEARLY
         loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
-        best = np.argmin(loss[::-1], axis=0)  # measured first where they are equal
+        best = np.argmax(
+            (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
+        )  # measured first where they are equal, then an entry
         designs = np.stack([x, library.x[entry], solver.belief.surrogates.x.numpy()[floor]])[::-1]
         return tuple(
             Polished(designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(floor[i]) if b == 0 else None)
             for i, b in enumerate(best)
         )
 
+    def entries(self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = _CORRECTIONS) -> Library:
+        """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
+        return _entered(self._solver, theta, *self.solve(theta, probability, corrections), probability)
+
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
-        library, sight = self._library, self._sight
+        library, sight = self.library, self.sight
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
         margin[:, : library.margin.shape[1]] = library.margin
@@ -146,8 +161,9 @@ class Quick:
         )
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
-        merit = (self._solver.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
-        best = merit.argmin(1) + np.arange(len(theta)) * near.shape[1]
+        merit = (self.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
+        equal = merit <= merit.min(1, keepdims=True) + _EQUAL
+        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
         kept = lam
         eye = np.eye(x.shape[1])
@@ -165,10 +181,10 @@ class Quick:
         self, x: FloatArray, z: FloatArray, J: FloatArray, H: FloatArray, bound: FloatArray, output: NDArray[np.int64]
     ) -> tuple[FloatArray, FloatArray]:
         """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r)."""
-        sign, free = self._sight.sign, self._free
+        sign, free = self.sight.sign, self.free
         held = 1.0 - free
         found = qp.minimise(
-            self._solver.goal * J[:, 0] * free,
+            self.goal * J[:, 0] * free,
             H * free * free[:, None] + np.diag(held),
             sign[:, None] * J[:, output] * free,
             bound - sign * z[:, output],
@@ -180,7 +196,7 @@ class Quick:
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
-        library, solver = self._library, self._solver
+        library, solver = self.library, self._solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
         obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
         for j in range(bound.shape[1]):
@@ -189,7 +205,7 @@ class Quick:
         return np.where(obeyed.any(1), value.argmin(1), -1)
 
 
-class _Sight:
+class Sight:
     """What is believed at many designs: requirements, and the risk of failures where there is one, as rows of a program."""
 
     def __init__(self, solver: Solver) -> None:
@@ -242,7 +258,7 @@ class _Sight:
 def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
     """Return a library of these thresholds."""
     multipliers = np.minimum(multipliers, _DEAREST)
-    sight = _Sight(solver)
+    sight = Sight(solver)
     mean, slope = sight.mean_and_slope(x)
     std = sight.mean_and_std(x)[1]
     weights = np.zeros_like(std)
@@ -251,7 +267,8 @@ def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: Floa
         weights[:, output] += sign * multipliers[:, j]
     curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
     margin = _margin(solver, std, multipliers, probability)
-    return Library(theta, x, mean, std, slope, _convex(curvature), multipliers, margin)
+    parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
+    return Library(*(np.ascontiguousarray(part) for part in parts))
 
 
 def _joined(a: Library, b: Library) -> Library:

@@ -20,10 +20,11 @@ from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
 from cbabo.belief import Belief, believe
 from cbabo.constraints import FEASIBILITY_TOLERANCE, ThresholdsLike
 from cbabo.designs import snapped
+from cbabo.distil import distil
 from cbabo.errors import InputError, ModelError, shown
 from cbabo.evaluations import Evaluations
 from cbabo.learner import Learner
-from cbabo.library import Quick, stock
+from cbabo.library import Library, Quick, stock
 from cbabo.mixed import solver_for
 from cbabo.modelfile import read_model, write_model
 from cbabo.pcm import PCM
@@ -33,7 +34,7 @@ from cbabo.recommend import ByNetwork, BySolver, Intent, Judge, Proposals, propo
 from cbabo.seeding import child_seed
 from cbabo.settings import Settings
 from cbabo.space import FloatArray, is_number
-from cbabo.step import FEWEST, train_whole
+from cbabo.step import FEWEST, layers, train_whole
 from cbabo.surrogate import Surrogates
 from cbabo.threads import one_thread
 
@@ -54,6 +55,8 @@ class Model:
     """The surrogates of the measured designs."""
     network: PCM | None = None
     """The network as the run trained it; None where it did not."""
+    library: Library | None = None
+    """Solved thresholds for fast answers; None: solved when first asked for."""
 
     def predict(
         self, thresholds: Mapping[str, float], *, probability: float | None = None, method: Method | None = None
@@ -145,10 +148,14 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model to one file: tensors and JSON, never pickle.
 
-        A network that was never asked for is not trained only to be written, unless it is what answers.
+        The library is made before, if it is not there yet: a model that is read answers fast at once. A network that was never
+        asked for is not trained only to be written, unless it is what answers.
         """
-        network = self.pcm if self.settings.answer == "network" or "pcm" in vars(self) else self.network
-        write_model(Path(path), self.problem, self.settings, self.seed, self.evaluations, self.belief, network)
+        solved = self.settings.answer == "solver"
+        network = self.pcm if not solved or "pcm" in vars(self) else self.network
+        library = self.quick.library if solved else None
+        parts = self.problem, self.settings, self.seed, self.evaluations, self.belief, network, library
+        write_model(Path(path), *parts)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -157,8 +164,14 @@ class Model:
 
     @cached_property
     def pcm(self) -> PCM:
-        """The network: the run's own, or else trained on the surrogates over the whole horizon, when first asked for."""
-        return self.network or train_whole(self.belief, self.settings, self.seed)
+        """The network: the run's own; or else made when first asked for, from the library where answers are solved."""
+        if self.network is not None:
+            return self.network
+        if self.settings.answer == "network":
+            return train_whole(self.belief, self.settings, self.seed)
+        quick = self.quick
+        with one_thread():
+            return distil(quick, layers(self.problem, self.settings), self.settings.probability, self.seed)
 
     @property
     def surrogates(self) -> Surrogates:
@@ -172,10 +185,11 @@ class Model:
 
     @cached_property
     def quick(self) -> Quick:
-        """What answers thresholds from a library, solved when first asked for."""
+        """What answers thresholds from the library."""
         with one_thread():
             seed = child_seed(self.seed, "library")
-            return Quick(self.solver, stock(self.solver, self.settings.probability, self.settings.library, seed))
+            library = self.library or stock(self.solver, self.settings.probability, self.settings.library, seed)
+            return Quick(self.solver, library)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,16 @@ from cbabo.checksum import checksum
 from cbabo.errors import InputError, ModelError, SurrogateError
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.hazard import learn_hazard
+from cbabo.library import Library
 from cbabo.pcm import PCM
 from cbabo.problem import Problem
 from cbabo.settings import Settings
+from cbabo.space import FloatArray
 from cbabo.storage.store import versions
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.threads import one_thread
 
-FORMAT = 1
+FORMAT = 2
 _KEY = "cbabo"
 
 
@@ -39,12 +41,16 @@ def write_model(
     evaluations: Evaluations,
     belief: Belief,
     network: PCM | None,
+    library: Library | None,
 ) -> None:
     """Write the parts of a model."""
     arrays, meta = belief.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
     if belief.warp is not None:
         tensors |= {f"warp.{f.name}": getattr(belief.warp, f.name) for f in fields(Warp)}
+    if library is not None:
+        parts = {f.name: np.ascontiguousarray(getattr(library, f.name)) for f in fields(Library)}
+        tensors |= {f"library.{name}": torch.from_numpy(array) for name, array in parts.items()}
     if network is not None:
         tensors["pcm.weights"] = network.weights.contiguous()
     header = {
@@ -72,7 +78,7 @@ def write_model(
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """Read the parts of a model: problem, settings, seed, evaluations, belief, network."""
+    """Read the parts of a model: problem, settings, seed, evaluations, belief, network, library."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -87,16 +93,23 @@ def read_model(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: this file holds tensors of something else, not a model of cbabo; check the path")
     try:
         header = json.loads(metadata[_KEY])
-        newer = header["format"] > FORMAT
-        if not newer:
+        known = header["format"]
+        if not isinstance(known, int):
+            raise TypeError(f"format {known!r}")
+        if known == FORMAT:
             if header.pop("checksum") != checksum(json.dumps(header), tensors):
                 raise ValueError("another checksum")
             with one_thread():  # as in the fit: the same to the last bit
                 return _parts(header, tensors)
     except (AttributeError, LookupError, TypeError, ValueError, SurrogateError) as error:
         raise ModelError(f"{path}: the file is damaged ({error}); save the model again") from error
+    if known < FORMAT:
+        raise ModelError(
+            f"{path}: this model was written by an older version of cbabo (format {known}, this one reads {FORMAT}); "
+            "save it again from its study"
+        )
     raise ModelError(
-        f"{path}: this model was written by a newer version of cbabo (format {header['format']}, this one knows {FORMAT}); "
+        f"{path}: this model was written by a newer version of cbabo (format {known}, this one knows {FORMAT}); "
         "install the newer version"
     )
 
@@ -105,11 +118,9 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     problem = Problem.from_dict(header["problem"])
     if problem.digest != header["problem_digest"]:
         raise ValueError("the problem's digest differs")
-    prefix = "surrogates."
-    arrays = {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
     evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
-    surrogates = Surrogates.from_arrays(arrays, header["surrogates"])
-    warp = {n.removeprefix("warp."): t for n, t in tensors.items() if n.startswith("warp.")}
+    surrogates = Surrogates.from_arrays(_arrays(tensors, "surrogates."), header["surrogates"])
+    warp = {n: torch.from_numpy(a) for n, a in _arrays(tensors, "warp.").items()}
     h = surrogates.hyperparameters
     forms = (
         Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
@@ -123,7 +134,23 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
         "evaluations": evaluations,
         "belief": Belief(problem, learned_from(evaluations, settings), surrogates, forms, hazard=hazard),
         "network": _network(problem, header["pcm_sizes"], tensors),
+        "library": _library(problem, tensors),
     }
+
+
+def _arrays(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, FloatArray]:
+    """Return the arrays whose names begin so."""
+    return {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _library(problem: Problem, tensors: dict[str, torch.Tensor]) -> Library | None:
+    arrays = _arrays(tensors, "library.")
+    if not arrays:
+        return None
+    library = Library(**arrays)
+    if not library.fits(len(problem.box.names), problem.space.dimension):
+        raise ValueError(f"a library of {[a.shape for a in arrays.values()]} does not fit the problem")
+    return library
 
 
 def _network(problem: Problem, stated: list[int] | None, tensors: dict[str, torch.Tensor]) -> PCM | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def sentence(error: ValidationError) -> str:
     """Turn the first finding of a pydantic error into "field: what was expected, what came"."""
-    first = error.errors()[0]
+    return finding(error.errors()[0])
+
+
+def finding(first: Mapping[str, Any]) -> str:
+    """Turn one finding of pydantic into a sentence."""
     kind, got = first["type"], first.get("input")
     unknown = kind in ("extra_forbidden", "unexpected_keyword_argument")
     where = _where(first["loc"], keep_last=unknown) or "value"

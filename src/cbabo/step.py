@@ -154,7 +154,11 @@ def train_whole(belief: Belief, settings: Settings, seed: int) -> PCM:
 
 def untrained(problem: Problem, settings: Settings, seed: int) -> Trainee:
     """Return the network before its first training."""
-    hidden = [settings.hidden_width] * settings.hidden_layers
-    sizes = (len(problem.box.names), *hidden, problem.space.dimension)
-    pcm = PCM.initial(sizes, child_seed(seed, "network"))
+    pcm = PCM.initial(layers(problem, settings), child_seed(seed, "network"))
     return Trainee(pcm, Adam.initial(pcm.weights))
+
+
+def layers(problem: Problem, settings: Settings) -> tuple[int, ...]:
+    """Return the sizes of the network's layers."""
+    hidden = [settings.hidden_width] * settings.hidden_layers
+    return (len(problem.box.names), *hidden, problem.space.dimension)

@@ -19,7 +19,7 @@ from cbabo.importing import ImportReport, check_rows
 from cbabo.problem import Problem
 from cbabo.runner import Run
 from cbabo.settings import Settings
-from cbabo.space import is_number
+from cbabo.space import Point, is_number
 from cbabo.storage.database import Database
 from cbabo.storage.store import StudyStore
 from cbabo.trials import Trials
@@ -91,6 +91,11 @@ class Study:
         return self._store.record.settings
 
     @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of this package and of what it computes with, when the study was created."""
+        return self._store.record.versions
+
+    @property
     def evaluations(self) -> Evaluations:
         """Everything asked for so far, as a frozen table; later evaluations do not change it."""
         return Evaluations(self.problem, self._store.evaluations())
@@ -112,6 +117,10 @@ class Study:
             raise InputError(f"ask: expected a whole number of designs from 1 on, got {count!r}")
         with self._store.locked():
             return self._trials.take(count, started=False)
+
+    def ask_at(self, point: Mapping[str, float]) -> Trial:
+        """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
+        return self._store.start(self.problem.space.check(point), "refine", started=False)
 
     def tell(self, id: int, outputs: Mapping[str, Any] | None = None, *, failed: str | None = None) -> None:
         """Store what an asked-for design measured, or why it failed.
@@ -191,10 +200,13 @@ class Study:
         _, state = self._store.learner()
         return make_model(self.evaluations, Learner.from_bytes(state), self.settings, self.seed)
 
-    def refine(self, thresholds: Mapping[str, float], evaluate: Evaluate, evaluations: int = 2) -> Answer:
+    def refine(
+        self, thresholds: Mapping[str, float], evaluate: Evaluate, evaluations: int = 2, start: Point | None = None
+    ) -> Answer:
         """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, further ones look for a better one.
 
-        They are stored as kind "refine", do not count against the budget, and the next model knows them.
+        They are stored as kind "refine", do not count against the budget, and the next model knows them. start: a design to
+        begin with instead of the prediction; one that was measured before is not measured again.
         """
         from cbabo.refine import refine
 
@@ -203,8 +215,15 @@ class Study:
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
         self.problem.box.row(thresholds)
+        begin = None if start is None else self.problem.space.check(start)
         with self._store.locked(), Guardian():
-            return refine(self.model(), thresholds, lambda point: self._trials.measure(point, evaluate), evaluations)
+            model = self.model()
+            known = next((row for row in model.evaluations.complete if row.point == begin), None)
+
+            def measure(point: Point) -> Evaluation:
+                return known if known is not None and point == begin else self._trials.measure(point, evaluate)
+
+            return refine(model, thresholds, measure, evaluations, begin)
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):

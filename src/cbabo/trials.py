@@ -54,7 +54,7 @@ class Trials:
 
     def measure(self, point: Point, evaluate: Evaluate) -> Evaluation:
         """Evaluate one design outside the budget, for one answer; it is stored before and after."""
-        trial = self._store.start(point, "refine")
+        trial = self._store.start(point, "refine", started=True)
         return self.record(trial.id, perform(evaluate, trial.point, self.outputs, trial.id))
 
     def _advance(self) -> None:

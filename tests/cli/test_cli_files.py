@@ -272,8 +272,11 @@ def test_demo_ends_by_itself_and_leaves_something_to_look_at(
     assert "35/35 evaluations, 0 failed" in result.err
     assert "limit c1" in result.out
     assert len(pd.read_csv(folder / "shown" / "evaluations.csv")) == 37  # and two for the refined answer
-    look_again = result.out.splitlines()[-1].removeprefix("Look again: cbabo ").split()
-    assert "three_truss" in cli(*look_again).out
+    look_again = next(line for line in result.out.splitlines() if line.startswith("Look again: "))
+    assert "three_truss" in cli(*look_again.removeprefix("Look again: cbabo ").split()).out
+    page = folder / "shown" / "explorer.html"
+    assert result.out.splitlines()[-1].endswith(page.as_uri())
+    assert 'id="document"' in page.read_text()
     assert "Nothing was left to evaluate" in cli("demo", "shown").err
     assert "no folder can be made there" in _refused(cli, "demo", "study.yaml")
     (folder / "shown" / "evaluations.csv").unlink()

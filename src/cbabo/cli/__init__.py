@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cbabo.cli import answering, bench, demo, evaluating, files, inspecting
+from cbabo.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
 from cbabo.errors import CbaboError, InputError, StudyError, StudyLockedError
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for room in (answering, bench, demo, files, evaluating, inspecting):
+for room in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
     room.register(app)
 
 

@@ -1,4 +1,4 @@
-"""Commands that ask a study's model: predict, refine, recommend, export model."""
+"""Commands that ask a study's model: predict, refine, recommend."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from cbabo.answers import Answer, Recommendation
-from cbabo.cli.options import Format, FormatOption, StudyArgument, open_study, pairs, read_file
+from cbabo.cli.options import (
+    Format,
+    FormatOption,
+    LoosenOption,
+    StudyArgument,
+    TightenOption,
+    open_study,
+    pairs,
+    read_file,
+    read_intents,
+    read_limits,
+)
 from cbabo.cli.printing import print_facts, print_frame, print_json, simulator_output
 from cbabo.errors import InputError
 from cbabo.evaluators.function import Evaluate, load_function
 from cbabo.problem import Problem
+from cbabo.records import answer_record, recommendation_record
 
 AtOption = Annotated[
     list[str] | None,
@@ -39,9 +50,9 @@ def predict(
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
-        print_frame(opened.model().predict_many(_read_thresholds(file)).to_frame(), form)
+        print_frame(opened.model().predict_many(read_limits(file)).to_frame(), form)
         return
-    _show(_plain(opened.model().predict(_thresholds(opened.problem, at))), form)
+    _show(answer_record(opened.model().predict(_thresholds(opened.problem, at))), form)
 
 
 def refine(
@@ -58,26 +69,22 @@ def refine(
     thresholds, evaluate = _thresholds(opened.problem, at), _evaluate(study, evaluator)
     with simulator_output():
         answer = opened.refine(thresholds, evaluate, evaluations)
-    _show(_plain(answer), form)
+    _show(answer_record(answer), form)
 
 
 def recommend(
     study: StudyArgument,
     at: AtOption = None,
-    tighten: Annotated[list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten.")] = None,
-    loosen: Annotated[
-        list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen.")
-    ] = None,
+    tighten: TightenOption = None,
+    loosen: LoosenOption = None,
     form: FormatOption = "table",
 ) -> None:
     """Propose limits from what should be tightened or may be loosened; the others stay locked."""
     opened = open_study(study)
-    intents = [(name, "tighten") for name in tighten or []] + [(name, "loosen") for name in loosen or []]
-    both = {name for name, _ in intents if name in (tighten or []) and name in (loosen or [])}
-    if both:
-        raise InputError(f"recommend: {sorted(both)[0]!r} is to be tightened and loosened; name it once")
-    found = opened.model().recommend(_thresholds(opened.problem, at), dict(intents))  # type: ignore[arg-type]
-    _show(_plain_recommendation(found), form)
+    intents = read_intents(tighten, loosen)
+    found = opened.model().recommend(_thresholds(opened.problem, at), intents)
+    record = recommendation_record(found)
+    _show(record if form == "json" else _flat(record), form)
 
 
 def _show(record: dict[str, Any], form: Format) -> None:
@@ -99,6 +106,14 @@ def _show(record: dict[str, Any], form: Format) -> None:
                 )
 
 
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """Put the limits of alternatives into columns of their own."""
+    rows = [
+        {**row, **{f"limit {name}": value for name, value in row["limits"].items()}} for row in record["alternatives"]
+    ]
+    return {**record, "alternatives": [{name: v for name, v in row.items() if name != "limits"} for row in rows]}
+
+
 def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
     stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
     unknown = [name for name in stated if name not in problem.box.names]
@@ -114,47 +129,9 @@ def _number(name: str, text: str) -> float:
         raise InputError(f"--at: {name} must be a number, got {text!r}") from None
 
 
-def _read_thresholds(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error
-
-
 def _evaluate(study: str, evaluator: str | None) -> Evaluate:
     if evaluator is not None:
         return load_function(evaluator, Path.cwd())
     if "::" in study:
         raise InputError("refine: the evaluator is never taken from the database; add --evaluator module:function")
     return read_file(study).evaluate()
-
-
-def _plain(answer: Answer) -> dict[str, Any]:
-    outputs = [
-        {"output": name, "mean": estimate.mean, "std": estimate.std} for name, estimate in answer.outputs.items()
-    ]
-    return {
-        "status": answer.status,
-        "objective": answer.objective.mean,
-        "probability_feasible": answer.probability_feasible,
-        "warnings": [{"warning": text} for text in answer.warnings],
-        "limits": dict(answer.thresholds),
-        "closest_limits": dict(answer.closest_thresholds or {}),
-        "design": dict(answer.point),
-        "outputs": outputs,
-    }
-
-
-def _plain_recommendation(found: Recommendation) -> dict[str, Any]:
-    changes = [
-        {"limit": name, "intent": c.intent, "before": c.before, "after": c.after, "effect": c.effect}
-        for name, c in found.changes.items()
-    ]
-    return {
-        "objective_before": found.base.objective.mean,
-        "objective_after": found.answer.objective.mean,
-        "improvement": found.improvement,
-        "probability_feasible": found.answer.probability_feasible,
-        "changes": changes,
-        "design": dict(found.answer.point),
-    }

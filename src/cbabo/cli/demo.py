@@ -29,8 +29,10 @@ def register(app: typer.Typer) -> None:
 def demo(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to leave the study.")] = Path("demo"),
 ) -> None:
-    """Run a study of a three-bar truss and answer several limits from it; running again resumes."""
-    from cbabo import problems  # the catalogue takes a while to load, and no other command needs it
+    """Run a study of a three-bar truss, answer several limits from it, write its explorer; running again resumes."""
+    from cbabo import problems  # these take a while to load, and few commands need them
+    from cbabo.document import document
+    from cbabo.page import single_file
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,10 +49,17 @@ def demo(
     typer.echo(
         f"Refined with two more simulations at limits of 2: f = {refined.objective.mean:.6g}, measured, limits {obeyed}.\n"
     )
-    table = folder / "evaluations.csv"
+    table, page, url = (
+        folder / "evaluations.csv",
+        folder / "explorer.html",
+        f"sqlite:///{folder}/three_truss.db::three_truss",
+    )
     study.evaluations.to_frame().to_csv(table, index=False)
+    page.write_text(single_file(document(study.model(), study.name)), encoding="utf-8")
     typer.echo(f"The study is in {folder / 'three_truss.db'}, all {len(study.evaluations)} evaluations are in {table}.")
-    typer.echo(f"Look again: cbabo status sqlite:///{folder / 'three_truss.db'}::three_truss")
+    typer.echo(f"Look again: cbabo status {url}")
+    typer.echo(f"Explore it, and verify by hand what you find: cbabo serve {url}")
+    typer.echo(f"Explore it without a server, open in any browser: {page.absolute().as_uri()}")
 
 
 def answers(model: Model) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Commands about files: init, check, storage upgrade, export csv."""
+"""Commands about files: init, check, storage upgrade."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 import typer
 
 from cbabo.cli.examples import SIMULATOR, STUDY
-from cbabo.cli.options import SetOption, StudyArgument, open_study, read_file
+from cbabo.cli.options import SetOption, read_file
 from cbabo.cli.printing import print_frame, print_json, simulator_output
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import Evaluate, perform
@@ -22,7 +22,6 @@ from cbabo.storage.database import Database
 from cbabo.studyfile import json_schema, lasting_url
 
 _LOG = logging.getLogger(__name__)
-_SQLITE = b"SQLite format 3\0"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,9 +31,6 @@ def register(app: typer.Typer) -> None:
     storage = typer.Typer(help="Look after a database.", no_args_is_help=True)
     storage.command("upgrade")(upgrade)
     app.add_typer(storage, name="storage")
-    export = typer.Typer(help="Write a study's content to a file.", no_args_is_help=True)
-    export.command("csv")(export_csv)
-    app.add_typer(export, name="export")
 
 
 def init(
@@ -90,27 +86,6 @@ def upgrade(url: Annotated[str, typer.Argument(metavar="URL", help="The database
     before, after = database.upgrade()
     what = "already at" if before == after else f"upgraded from revision {before} to"
     typer.echo(f"{database.label}: {what} revision {after}.")
-
-
-def export_csv(
-    study: StudyArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The CSV file to write.")],
-    changes: SetOption = None,
-) -> None:
-    """Write all evaluations, failed ones included."""
-    frame = open_study(study, changes).evaluations.to_frame()
-    try:
-        if file.is_file() and _is_study(file, study):
-            raise InputError(f"{file} is a study and is left as it is; choose another file for the evaluations")
-        frame.to_csv(file, index=False)
-    except OSError as error:
-        raise InputError(f"{file}: cannot be written ({error.strerror or error}); choose another place") from error
-    typer.echo(f"Wrote {len(frame)} evaluations to {file}.")
-
-
-def _is_study(file: Path, study: str) -> bool:
-    with file.open("rb") as content:
-        return content.read(len(_SQLITE)) == _SQLITE or (Path(study).is_file() and file.samefile(study))
 
 
 def _attempt(problem: Problem, evaluate: Evaluate) -> None:

@@ -11,6 +11,7 @@ from cbabo.cli.options import Format, FormatOption, SetOption, StudyArgument, op
 from cbabo.cli.printing import print_facts, print_frame, print_json, print_log
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.problem import Problem
+from cbabo.records import status_record
 from cbabo.study import Study
 
 _ROWS = 10
@@ -40,7 +41,7 @@ def status(
 def print_summary(study: Study, form: Format) -> None:
     """Print how far a study is: everything for machines, for people what fits on a page."""
     evaluations = study.evaluations
-    summary = summarise(study, evaluations)
+    summary = status_record(study, evaluations)
     if form == "json":
         print_json(summary)
         return
@@ -65,29 +66,6 @@ def print_summary(study: Study, form: Format) -> None:
             "table",
             "failures, the latest first; cbabo status --logs shows what they printed",
         )
-
-
-def summarise(study: Study, evaluations: Evaluations) -> dict[str, Any]:
-    """Say in plain values how far a study is."""
-    best = evaluations.best(study.problem.box.nominal)
-    times = [row.seconds for row in evaluations if row.seconds is not None]
-    return {
-        "study": study.name,
-        "requested": evaluations.requested,
-        "complete": len(evaluations.complete),
-        "failed": len(evaluations.failed),
-        "running": len(evaluations.running),
-        "imported": sum(row.kind == "import" for row in evaluations),
-        "optimiser": study.optimiser or "none",
-        "seconds_per_evaluation": sum(times) / len(times) if times else None,
-        "nominal_limits": study.problem.box.nominal,
-        "best_objective": None if best is None else best.outputs[study.problem.objective.name],
-        "best_evaluation": None if best is None else best.id,
-        "best_design": {} if best is None else dict(best.point),
-        "best_outputs": {} if best is None else dict(best.outputs),
-        "pending": [{"id": row.id, "point": dict(row.point)} for row in evaluations.running],
-        "failures": [_failure(row) for row in evaluations.failed],
-    }
 
 
 def limit_texts(problem: Problem) -> dict[str, str]:
@@ -130,8 +108,3 @@ def _reasons(failed: Evaluations) -> pd.DataFrame:
 
 def _title(text: str, rows: Evaluations) -> str:
     return text if len(rows) <= _ROWS else f"{text}: the first {_ROWS} of {len(rows)}"
-
-
-def _failure(row: Evaluation) -> dict[str, Any]:
-    started = None if row.started is None else row.started.isoformat(timespec="seconds")
-    return {"id": row.id, "started": started, "worker": row.worker, "failure": row.failure, "log": row.log}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import pandas as pd
 import typer
 
 from cbabo.errors import InputError, shown
 from cbabo.study import Study
 from cbabo.studyfile import StudyFile, lasting_url
+
+if TYPE_CHECKING:
+    from cbabo.recommend import Intent
 
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="A study's YAML file, or URL::name such as sqlite:///truss.db::truss.")
@@ -17,6 +21,12 @@ StudyArgument = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change a value of the file, as study.settings.batch_size=4."),
+]
+TightenOption = Annotated[
+    list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten; the others stay locked.")
+]
+LoosenOption = Annotated[
+    list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen; the others stay locked.")
 ]
 Format = Literal["table", "json", "csv"]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
@@ -59,3 +69,20 @@ def pairs(words: list[str] | None, what: str) -> dict[str, str]:
             raise InputError(f"{what}: expected name=value, each name once, got {shown(word)}")
         found[name] = value
     return found
+
+
+def read_intents(tighten: list[str] | None, loosen: list[str] | None) -> dict[str, Intent]:
+    """Put what should be tightened and what may be loosened together."""
+    both = sorted(set(tighten or []) & set(loosen or []))
+    if both:
+        raise InputError(f"recommend: {both[0]!r} is to be tightened and loosened; name it once")
+    tightened: dict[str, Intent] = dict.fromkeys(tighten or [], "tighten")
+    return tightened | dict.fromkeys(loosen or [], "loosen")
+
+
+def read_limits(file: Path) -> pd.DataFrame:
+    """Read a CSV file of limits."""
+    try:
+        return pd.read_csv(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cbabo.cli.options import Format
+from cbabo.records import json_value, table_rows
 
 _PIPE_WIDTH = 200
 _ENDLESS = 100_000
@@ -30,7 +31,7 @@ def print_frame(frame: pd.DataFrame, form: Format, title: str = "", *, exact: bo
     if form == "csv":
         sys.stdout.write(frame.to_csv(index=False))
     elif form == "json":
-        print_json(records(frame))
+        print_json(table_rows(frame))
     else:
         _print_table(frame, title, exact=exact)
 
@@ -50,16 +51,9 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     _print(_console(), grid)
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as plain values, None where there is none."""
-    names = [str(name) for name in frame.columns]
-    columns = [frame.iloc[:, i].tolist() for i in range(len(names))]
-    return [dict(zip(names, map(_plain, row), strict=True)) for row in zip(*columns, strict=True)]
-
-
 def cell(value: Any, *, exact: bool = False) -> str:
     """Write one value on one line, without anything that a terminal would obey."""
-    value = _plain(value)
+    value = json_value(value)
     if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) and not exact else str(value)
@@ -97,7 +91,7 @@ def _print_table(frame: pd.DataFrame, title: str, *, exact: bool) -> None:
     """Print as wide as it must be; a table that does not fit is turned on its side."""
     console = _console()
     names = [str(name) for name in frame.columns]
-    rows = [[cell(v, exact=exact) for v in row.values()] for row in records(frame)]
+    rows = [[cell(v, exact=exact) for v in row.values()] for row in table_rows(frame)]
     numeric = [pd.api.types.is_numeric_dtype(frame.iloc[:, i]) for i in range(len(names))]
     table = _table(names, rows, numeric)
     fits = console.measure(table, options=console.options.update(width=_ENDLESS)).minimum <= console.width
@@ -126,11 +120,3 @@ def _print(console: Console, *parts: RenderableType) -> None:
 def _console() -> Console:
     """Print as wide as the terminal; into a file or a pipe wider."""
     return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
-
-
-def _plain(value: Any) -> Any:
-    if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
-        return None
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value.item() if hasattr(value, "item") else value

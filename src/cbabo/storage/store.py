@@ -148,10 +148,10 @@ class StudyStore:
             connection.execute(sa.delete(PLANNED).where(PLANNED.c.study_id == study, PLANNED.c.position.in_(taken)))
         return trials
 
-    def start(self, point: Mapping[str, float], kind: Kind) -> Trial:
-        """Store one evaluation that this process is about to make."""
+    def start(self, point: Mapping[str, float], kind: Kind, *, started: bool) -> Trial:
+        """Store one evaluation; `started` marks it as one that this process is about to make."""
         with self._writing() as connection:
-            return Trial(self._insert(connection, json.dumps(dict(point)), kind, started=True), dict(point))
+            return Trial(self._insert(connection, json.dumps(dict(point)), kind, started=started), dict(point))
 
     def finish(self, number: int, values: Mapping[str, Any]) -> Evaluation:
         """Move an evaluation from running to complete or failed and return it; every other move is refused."""

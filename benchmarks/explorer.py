@@ -1,0 +1,69 @@
+"""From slider to picture: how long the exported explorer of a study of `car` takes, in a real browser.
+
+    python benchmarks/explorer.py [--smoke]
+
+A movement of a slider is an event; the picture is there when the browser has painted the frame after it. Also prints the file's
+size and how long the page takes to begin. Needs Chromium.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from cbabo import Study, problems
+from cbabo.document import document
+from cbabo.page import single_file
+
+BUDGET = 200
+MOVE = """async ([slider, share]) => {
+    const e = document.querySelectorAll("#sliders input[type=range]")[slider];
+    const begun = performance.now();
+    e.value = Number(e.max) - share * (Number(e.max) - Number(e.min));
+    e.dispatchEvent(new Event("input"));
+    await new Promise((painted) => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = painted;
+        channel.port2.postMessage(0);
+    }));
+    const took = performance.now() - begun;
+    await new Promise((rested) => setTimeout(rested, 30));
+    return took;
+}"""
+
+
+def main(smoke: bool) -> None:
+    """Run the study, export it, move its sliders."""
+    car = problems.get("car")
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study.create(car.problem, f"sqlite:///{folder}/car.db", "car")
+        study.run(car.evaluate, budget=35 if smoke else BUDGET)
+        page = Path(folder) / "car.html"
+        page.write_text(single_file(document(study.model(), "car")), encoding="utf-8")
+        print(f"file: {page.stat().st_size / 1e6:.2f} MB")
+        times = moved(page.as_uri(), 2 if smoke else 20, len(study.problem.box.names))
+    print(f"slider to picture: median {np.median(times):.0f} ms, 95th percentile {np.percentile(times, 95):.0f} ms")
+
+
+def moved(address: str, steps: int, sliders: int) -> list[float]:
+    """Move every slider step by step; return the milliseconds of each movement."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto(address)
+        page.wait_for_timeout(2000)
+        begun = page.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
+        print(f"page ready: {begun:.0f} ms")
+        times = [page.evaluate(MOVE, [i, 0.02 * step]) for i in range(sliders) for step in range(steps)]
+        browser.close()
+    return times
+
+
+if __name__ == "__main__":
+    main("--smoke" in sys.argv[1:])

@@ -1,0 +1,171 @@
+"""The network where answers are solved: distilled from thresholds that the library answers.
+
+Symbols and shapes, in units of the standardised outputs; m lessons, of which b in one step
+    theta   m x k        thresholds; x*  m x d  their designs, answered from the library
+    g       m x d        derivatives of the objective at x*; H  m x d x d  curvature of the Lagrangian
+    A       m x r x d    derivatives of the requirements; e  m x r  by how much they exceed their bounds, mostly below zero
+    lam     m x r        multipliers
+    p       b x d        what the network misses: h(theta) - x*
+
+A design that misses x* by a little may cost nothing or break a limit, so distance is not what is learned. Every lesson
+brings its own small problem along:
+
+    loss = g'p + p'Hp / 2 + sum_j w_j max(0, e_j + A_j p)    with    w_j = lam_j / tau
+
+Keeping away from bound j costs lam_j per unit, breaking it w_j. The mean over errors that the network cannot get rid of is least
+where the bound is broken by a share tau of them: the network finds the margins for its own errors itself, as wide as the
+errors are, and where they are. tau falls during training, so that the errors are small before margins are kept for them.
+
+A lesson holds for thresholds close by too, where only e differs; each is given several times, shifted by a part of the distance
+between lessons. Outputs are not linear: twice, lessons are taken anew at the network's own designs. Variables that are not
+continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network could not
+leave a bound of the cube again; what points out of the cube is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbabo.library import Library, Quick
+from cbabo.pcm import PCM, Adam
+from cbabo.quasirandom import sobol
+from cbabo.seeding import child, child_seed
+from cbabo.space import FloatArray
+
+_LESSONS = 2048
+_TIMES = 4  # that each is given
+_SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
+_STEPS = 1400
+_FIRST = 200  # steps that learn the squares of p, from which the others start
+_ANEW = (900, 1150)  # before these steps lessons are taken anew, where the network is then
+_CLOSE = 0.15  # where it is no farther from them: it may be on the wrong branch, or between two
+_BATCH = 128
+_RATE = 5e-3  # learning rate at the beginning; it falls to zero
+_TAU = (0.1, 0.005)  # from, to
+_USUAL = 0.95  # of the lessons have multipliers below what counts as large: unreachable thresholds have any
+_SMALLEST = 0.1  # multiplier that counts, of the large ones: bounds that do not bind matter too
+_EDGE = 1e-3  # from a bound of the cube that counts as on it
+_FLATTEST = 0.05  # slope of the last sigmoid
+_SPREAD = 16.0  # factors of the initial weights, or all thresholds would be in the linear part of the activations
+_GAIN = 1.7
+
+
+@dataclass(frozen=True, eq=False)
+class _Lessons:
+    """Everything that a step needs, single precision."""
+
+    theta: Tensor
+    """Of every lesson and its repetitions, one set after the other."""
+    bound: Tensor
+    """Of the requirements there, less margins."""
+    x: Tensor
+    """m x d."""
+    value: Tensor
+    """m x r, of the requirements at x."""
+    slope: Tensor
+    requirements: Tensor
+    curvature: Tensor
+    weights: Tensor
+    """m x r: lam within what counts."""
+
+
+def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) -> PCM:
+    """Return a network of these layers that answers as the library does, aiming at this probability."""
+    theta = sobol(sizes[0], child_seed(seed, "lessons"), _LESSONS).numpy()
+    random = child(seed, "distil")
+    lessons = _lessons(quick, quick.entries(theta, probability), random)
+    pcm = _initial(sizes, child_seed(seed, "network"), random)
+    adam = Adam.initial(pcm.weights)
+    with torch.no_grad():
+        for i in range(_STEPS):
+            if i in _ANEW:
+                lessons = _moved(quick, lessons, pcm)
+            at = torch.from_numpy(random.integers(len(lessons.theta), size=_BATCH))
+            trace = pcm.trace(lessons.theta[at])
+            done = (i - _FIRST) / (_STEPS - _FIRST)
+            push = _push(lessons, at, trace.x, None if done < 0 else _TAU[0] * (_TAU[1] / _TAU[0]) ** done)
+            steep = replace(trace, slopes=(*trace.slopes[:-1], trace.slopes[-1].clamp_min(_FLATTEST)))
+            rate = _RATE * (1.0 + math.cos(math.pi * i / _STEPS)) / 2.0
+            adam = adam.step(pcm.weights, steep.gradient(push / _BATCH), rate)
+    return PCM(pcm.sizes, pcm.weights.double())
+
+
+def _push(lessons: _Lessons, at: Tensor, x: Tensor, tau: float | None) -> Tensor:
+    """Return the derivative (b x d) of the loss by designs x for these lessons; of half the square if there is no tau."""
+    entry = at % len(lessons.x)
+    p = x - lessons.x[entry]
+    push = p
+    if tau is not None:
+        A = lessons.requirements[entry]
+        broken = lessons.value[entry] + torch.bmm(A, p.unsqueeze(-1)).squeeze(-1) > lessons.bound[at]
+        price = lessons.weights[entry] * broken / tau
+        push = lessons.slope[entry] + torch.bmm(lessons.curvature[entry], p.unsqueeze(-1)).squeeze(-1)
+        push += torch.bmm(price.unsqueeze(1), A).squeeze(1)
+    out = ((x < _EDGE) & (push > 0)) | ((x > 1.0 - _EDGE) & (push < 0))
+    return torch.where(out, 0.0, push)
+
+
+def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Lessons:
+    """Return the lessons of solved thresholds, each at several of them."""
+    m, k = solved.theta.shape
+    r = solved.multipliers.shape[1]
+    shift = random.normal(0.0, _SHIFT * m ** (-1.0 / k), (_TIMES, m, k))
+    shift[0] = 0.0
+    theta = np.clip(solved.theta + shift, 0.0, 1.0).reshape(-1, k)
+    bound = quick.sight.bound(theta)
+    bound[:, :r] -= np.tile(solved.margin, (_TIMES, 1))
+    large = float(np.quantile(solved.multipliers.max(1), _USUAL))
+    weights = np.full((m, len(quick.sight.output)), _SMALLEST * large)
+    weights[:, :r] = np.clip(solved.multipliers, _SMALLEST * large, large)
+    usual = np.minimum(1.0, large / np.maximum(solved.multipliers.max(1), large))
+    curvature = usual[:, None, None] * solved.curvature * quick.free * quick.free[:, None] + np.diag(1.0 - quick.free)
+    return _Lessons(
+        _single(theta),
+        _single(bound),
+        _single(solved.x),
+        *_seen(quick, solved.mean, solved.slope),
+        _single(curvature),
+        _single(weights),
+    )
+
+
+def _moved(quick: Quick, lessons: _Lessons, pcm: PCM) -> _Lessons:
+    """Return the lessons as they are at the network's own designs, where these are close and variables continuous."""
+    x = pcm.trace(lessons.theta[: len(lessons.x)]).x
+    close = (x - lessons.x).abs().amax(1, keepdim=True) < _CLOSE
+    x = torch.where(close & (_single(quick.free) > 0), x, lessons.x)
+    value, slope, requirements = _seen(quick, *quick.sight.mean_and_slope(x.double().numpy()))
+    return replace(lessons, x=x, value=value, slope=slope, requirements=requirements)
+
+
+def _seen(quick: Quick, mean: FloatArray, slope: FloatArray) -> tuple[Tensor, Tensor, Tensor]:
+    """Return values of the requirements (m x r), derivatives of the objective (m x d) and of the requirements (m x r x d)."""
+    sight, free = quick.sight, quick.free
+    return (
+        _single(sight.sign * mean[:, sight.output]),
+        _single(quick.goal * slope[:, 0] * free),
+        _single(sight.sign[:, None] * slope[:, sight.output] * free),
+    )
+
+
+def _initial(sizes: Sequence[int], seed: int, random: np.random.Generator) -> PCM:
+    """Return the network before training, single precision."""
+    pcm = PCM.initial(sizes, seed)
+    pcm = PCM(pcm.sizes, pcm.weights.float())
+    (weight, bias), *rest = pcm.layers
+    weight.mul_(_SPREAD / math.sqrt(sizes[0]))
+    bias.copy_(_single(random.uniform(-1.0, 1.0, len(bias))) - 0.5 * weight.sum(1))
+    for (weight, _), _ in itertools.pairwise(rest):
+        weight.mul_(_GAIN)
+    return pcm
+
+
+def _single(a: FloatArray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(a, dtype=np.float32))

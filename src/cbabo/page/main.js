@@ -1,0 +1,180 @@
+// The explorer: puts the parts together, for a page with a server and for a file without.
+
+import { AnswerPanel, copied, spoken } from "./answer.js";
+import { Answers } from "./answers.js";
+import { byId, el } from "./dom.js";
+import { HistoryPanel, showQuality } from "./history.js";
+import { LimitsPanel } from "./limits.js";
+import { MeasurePanel, fromRecord } from "./measure.js";
+import { RecommendPanel } from "./recommend.js";
+import { Server } from "./server.js";
+import { State } from "./state.js";
+import { TradeoffPanel } from "./tradeoffs.js";
+
+const FOLLOW = 1500; // milliseconds between two looks at the study
+const PAUSE_BEFORE_ASKING = 200; // milliseconds of rest before the server's own answer is asked for
+const PAUSE = 600; // milliseconds of rest before an answer is read out
+
+class Explorer {
+  constructor(stated, server) {
+    this.server = server;
+    this.verified = new Map(); // by limits
+    this.status = { evaluator: false };
+    this.history = new HistoryPanel();
+    this.#build(stated);
+    this.load(stated);
+  }
+
+  #build(stated) {
+    const problem = new Answers({ ...stated, map: undefined }).problem;
+    this.state = new State(problem, (change) => this.#changed(change));
+    this.limits = new LimitsPanel(this.state);
+    this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
+    this.tradeoffs = new TradeoffPanel(this.state);
+    if (this.server) {
+      this.recommend = new RecommendPanel(this.state, this.server);
+      const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
+      this.measure = new MeasurePanel(problem, this.server, current, (record) => this.#remember(record));
+    }
+    byId("title").textContent = `${stated.study.name} – explorer`;
+    document.title = `${stated.study.name} – cbabo explorer`;
+    byId("link").onclick = () => copied(byId("link"), window.location.href);
+    byId("theme").onclick = () => {
+      const root = document.documentElement;
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      this.tradeoffs.redraw();
+    };
+    document.addEventListener("keydown", (event) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key !== "z" || event.target.type === "number") return;
+      event.preventDefault();
+      this.state.undo();
+    });
+    let waiting = 0;
+    const sizes = new ResizeObserver(() => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => this.answers.known && this.#redraw(), 60);
+    });
+    for (const id of ["curve", "map-frame", "timeline", "scatters"]) sizes.observe(byId(id));
+  }
+
+  // Take a document, the first or a newer one.
+  load(stated) {
+    this.stated = stated;
+    this.answers = new Answers(stated);
+    this.answers.revision = stated.revision ?? 0;
+    this.exact = null;
+    document.querySelector("main").hidden = !this.answers.known;
+    const versions = Object.entries(stated.study.versions).map(([name, version]) => `${name} ${version}`);
+    byId("versions").textContent = `seed ${stated.study.seed} · ${versions.join(" · ")}`;
+    if (this.answers.known) this.#redraw();
+    if (!this.server) byId("progress").textContent = this.#progress(this.answers.evaluations);
+  }
+
+  #progress(evaluations) {
+    const count = (state) => evaluations.filter((e) => e.state === state).length;
+    return `${count("complete")} measured, ${count("failed")} failed`;
+  }
+
+  #redraw() {
+    this.#changed({ settled: true });
+    this.tradeoffs.redraw();
+    showQuality(this.answers.problem, this.stated.quality);
+  }
+
+  // Several movements within a frame are one picture.
+  #changed({ settled }) {
+    this.limits.update();
+    this.tradeoffs.pause();
+    this.settled ||= settled;
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.#draw(this.settled);
+      this.settled = false;
+    });
+  }
+
+  #draw(settled) {
+    if (!this.answers.known) return;
+    const { thresholds } = this.state;
+    const key = String(thresholds);
+    const answer = this.verified.get(key) ?? (this.exact?.key === key ? this.exact.answer : this.answers.one(thresholds));
+    answer.closest ??= () => this.answers.closest(thresholds);
+    if (settled) this.#ask(key, thresholds);
+    const standings = this.answers.standings(answer);
+    this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
+    this.tradeoffs.update(this.answers, answer);
+    this.recommend?.update();
+    this.measure?.update(this.status, answer);
+    if (settled) this.history.update(this.answers, thresholds);
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  // Where a solver stands behind the map, take its own answer as soon as the limits rest: it is the one that is verified.
+  #ask(key, thresholds) {
+    clearTimeout(this.asking);
+    if (!this.server || this.answers.map.network || this.exact?.key === key) return;
+    this.asking = setTimeout(async () => {
+      const { problem } = this.answers;
+      const limits = Object.fromEntries(problem.movable.map((c, i) => [c.name, thresholds[i]]));
+      const record = await this.server.post("predict", { thresholds: limits }).catch(() => null); // then the map's stays
+      if (record === null || String(this.state.thresholds) !== key) return;
+      this.exact = { key, answer: fromRecord(problem, record) };
+      this.#changed({ settled: true });
+    }, PAUSE_BEFORE_ASKING);
+  }
+
+  #remember(record) {
+    const answer = fromRecord(this.answers.problem, record);
+    if (answer.status === "verified") this.verified.set(String(answer.thresholds), answer);
+    this.#changed({ settled: true });
+  }
+
+  // Look at the study again and again; fetch what is new.
+  async follow() {
+    for (;;) {
+      try {
+        const status = await this.server.get("follow");
+        notice(status.problem ?? "");
+        this.status = status;
+        const live = status.optimiser === "none" ? "" : ` · running: ${status.optimiser}`;
+        byId("progress").textContent =
+          `${status.complete} measured, ${status.failed} failed, ${status.running} pending${live}${status.learning ? " · learning" : ""}`;
+        for (const record of status.verified) {
+          const answer = fromRecord(this.answers.problem, record);
+          if (!this.verified.has(String(answer.thresholds))) this.#remember(record);
+        }
+        if (status.revision !== this.stated.revision) this.load(await this.server.get("document"));
+        else this.measure.update(status, this.panel.answer ?? { status: "predicted" });
+      } catch (error) {
+        notice(error.message);
+      }
+      await new Promise((resolve) => setTimeout(resolve, FOLLOW));
+    }
+  }
+}
+
+function notice(words) {
+  const place = byId("notice");
+  place.hidden = !words;
+  if (place.textContent !== words) place.textContent = words;
+}
+
+async function start() {
+  const embedded = byId("document");
+  if (embedded) {
+    window.explorer = new Explorer(JSON.parse(embedded.textContent), null);
+    return;
+  }
+  const server = new Server();
+  try {
+    window.explorer = new Explorer(await server.get("document"), server);
+    window.explorer.follow();
+  } catch (error) {
+    notice(error.message);
+    document.body.append(el("p", { class: "note" }, "Load the page again to retry."));
+  }
+}
+
+start();

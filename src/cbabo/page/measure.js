@@ -1,0 +1,127 @@
+// Spending evaluations on an answer: by the server's evaluator in the background, or by hand through a form.
+
+import { byId, el, replace } from "./dom.js";
+import { text } from "./numbers.js";
+
+const EVERY = 400; // milliseconds between two looks at a job
+
+export class MeasurePanel {
+  // shown: called with the verified answer's record when there is one.
+  constructor(problem, server, current, shown) {
+    Object.assign(this, { problem, server, current, shown, busy: false, form: null });
+    this.verify = el("button", { id: "verify", type: "button", class: "main", onclick: () => this.#spend(1) }, "Verify");
+    this.improve = el("button", { id: "improve", type: "button", onclick: () => this.#spend(2) }, "Improve");
+    this.hand = el("button", { id: "hand-out", type: "button", onclick: () => this.#handOut() }, "Measure by hand");
+    byId("actions").append(this.verify, this.improve, this.hand);
+  }
+
+  // status: what the server last said; answer: the present one.
+  update(status, answer) {
+    const { evaluator } = status;
+    const verified = answer.status === "verified";
+    this.verify.hidden = this.improve.hidden = !evaluator;
+    this.hand.hidden = evaluator || this.form !== null;
+    this.verify.disabled = this.busy || verified;
+    this.improve.disabled = this.busy || !verified;
+    this.verify.title = "one evaluation of this design";
+    this.improve.title = verified ? "one more evaluation, close by" : "verify first";
+  }
+
+  async #spend(evaluations) {
+    const thresholds = this.current();
+    this.busy = true;
+    this.verify.disabled = this.improve.disabled = true;
+    this.#say("Evaluating …", true);
+    try {
+      let job = await this.server.post("refine", { thresholds, evaluations });
+      while (job.state === "running") {
+        await new Promise((resolve) => setTimeout(resolve, EVERY));
+        job = await this.server.get(`jobs/${job.id}`);
+        this.#say(`Evaluating … ${job.seconds.toFixed(0)} s`, true);
+      }
+      this.busy = false;
+      this.#say(job.error ?? (job.answer.status === "verified" ? "" : job.answer.warnings.map((w) => w.warning).join("; ")));
+      if (job.answer) this.shown(job.answer);
+    } catch (error) {
+      this.busy = false;
+      this.#refused(error, () => this.#spend(evaluations));
+    }
+  }
+
+  async #handOut() {
+    try {
+      this.#ask(await this.server.post("hand-outs", { thresholds: this.current() }));
+    } catch (error) {
+      this.#refused(error, () => this.#handOut());
+    }
+  }
+
+  #ask({ id, point }) {
+    const field = (name) => el("label", {}, name, el("input", { name, type: "number", step: "any", required: true }), this.problem.units[name]);
+    const reason = el("input", { name: "failed", "aria-label": "reason of the failure" });
+    const send = (body) => async (event) => {
+      event?.preventDefault();
+      try {
+        const told = await this.server.post(`evaluations/${id}`, body());
+        this.form = null;
+        this.#say(told.failure === null ? "" : `Stored as failed: ${told.failure}`);
+        if (told.answer) this.shown(told.answer);
+      } catch (error) {
+        this.#refused(error, send(body));
+      }
+    };
+    const values = this.problem.variables.map((v) => `${v.name} = ${point[v.name]}${v.unit && ` ${v.unit}`}`).join(", ");
+    this.form = el(
+      "form",
+      { id: "hand-in", "aria-label": `Outputs of evaluation ${id}` },
+      el("p", {}, `Evaluation ${id}: measure ${values}, then enter what came out.`),
+      ...this.problem.outputs.map(field),
+      el("div", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Store")),
+      el("label", {}, "it failed:", reason, el("span")),
+      el("div", { class: "buttons" }, el("button", { type: "button", id: "failed", onclick: send(() => ({ failed: reason.value })) }, "Store as failed")),
+    );
+    const outputs = () => ({ outputs: Object.fromEntries(this.problem.outputs.map((name) => [name, Number(this.form.elements[name].value)])) });
+    this.form.onsubmit = send(outputs);
+    this.hand.hidden = true;
+    this.#say("");
+    this.form.querySelector("input").focus();
+  }
+
+  #say(words, working = false) {
+    replace(byId("measure"), words ? el("p", { role: "status" }, words) : null, working ? el("progress", { "aria-label": "evaluating" }) : null, this.form);
+  }
+
+  // Say why not; without the token, ask for it and try again.
+  #refused(error, again) {
+    if (error.status !== 401) {
+      replace(byId("measure"), el("p", { class: "worse", role: "alert" }, error.message), this.form);
+      return;
+    }
+    const field = el("input", { name: "token", autocomplete: "off", "aria-label": "token" });
+    const ask = el("form", { id: "token-form" }, el("p", {}, "Spending needs the token that cbabo serve printed when it started."),
+      el("label", {}, "token", field, el("span")), el("div", { class: "buttons" }, el("button", { type: "submit" }, "Use it")));
+    ask.onsubmit = (event) => {
+      event.preventDefault();
+      this.server.token = field.value;
+      again();
+    };
+    replace(byId("measure"), ask, this.form);
+    field.focus();
+  }
+}
+
+// An answer's record from the server in the page's own form.
+export function fromRecord(problem, record) {
+  const estimates = new Map(record.outputs.map((o) => [o.output, o]));
+  const closest = problem.movable.every((c) => c.name in record.closest_limits) ? problem.movable.map((c) => record.closest_limits[c.name]) : null;
+  return {
+    closest: () => closest,
+    status: record.status,
+    thresholds: problem.movable.map((c) => record.limits[c.name]),
+    point: problem.variables.map((v) => record.design[v.name]),
+    mean: problem.outputs.map((name) => estimates.get(name).mean),
+    std: problem.outputs.map((name) => estimates.get(name).std),
+    probability: record.probability_feasible,
+    warnings: record.warnings.map((w) => w.warning),
+  };
+}

@@ -1,0 +1,96 @@
+// Arrays out of the document, the normal distribution, and numbers as people read them.
+
+export function decoded(stated) {
+  const bytes = Uint8Array.from(atob(stated.f64), (c) => c.charCodeAt(0));
+  return new Float64Array(bytes.buffer);
+}
+
+// The inner product of `count` elements of a and b; four sums, which do not wait for each other.
+export function dot(a, from, b, start, count) {
+  let s0 = 0;
+  let s1 = 0;
+  let s2 = 0;
+  let s3 = 0;
+  let i = 0;
+  for (; i + 3 < count; i += 4) {
+    s0 += a[from + i] * b[start + i];
+    s1 += a[from + i + 1] * b[start + i + 1];
+    s2 += a[from + i + 2] * b[start + i + 2];
+    s3 += a[from + i + 3] * b[start + i + 3];
+  }
+  for (; i < count; i++) s0 += a[from + i] * b[start + i];
+  return s0 + s1 + (s2 + s3);
+}
+
+// P(Z <= z) of a standard normal Z, in double precision.
+export function normal(z) {
+  const x = Math.abs(z) * Math.SQRT1_2;
+  const tail = x < 2 ? 1 - erfSeries(x) : erfcFraction(x);
+  return z > 0 ? 1 - 0.5 * tail : 0.5 * tail;
+}
+
+// P(low <= Z <= high).
+export function between(low, high) {
+  if (high <= low) return 0;
+  return low > 0 ? normal(-low) - normal(-high) : normal(high) - normal(low);
+}
+
+function erfSeries(x) {
+  let term = x;
+  let sum = x;
+  for (let n = 1; term > 1e-17 * sum; n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+function erfcFraction(x) {
+  if (x > 27) return 0;
+  let value = x;
+  for (let n = 80; n >= 1; n--) value = x + (0.5 * n) / value;
+  return Math.exp(-x * x) / (Math.sqrt(Math.PI) * value);
+}
+
+// Four significant digits, without an exponent where it can be read without one.
+export function text(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(digits - 1).replace("e+", "e").replace("-", "−");
+  const places = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+  return value.toFixed(Math.min(places, 20)).replace("-", "−");
+}
+
+// The same without zeros at the end
+export function short(value, digits = 4) {
+  return text(value, digits).replace(/(\.\d*?)0+(?=$|e)/, "$1").replace(/\.(?=$|e)/, "");
+}
+
+export function withUnit(value, unit, digits = 4) {
+  return unit ? `${text(value, digits)} ${unit}` : text(value, digits);
+}
+
+// As few digits as tell neighbours of a range apart: for number fields.
+export function rounded(value, range) {
+  const step = 10 ** (Math.floor(Math.log10(range)) - 4);
+  return Number((Math.round(value / step) * step).toPrecision(12));
+}
+
+export function percent(share) {
+  if (share > 0.999) return share < 1 ? "> 99.9 %" : "100 %";
+  if (share < 0.001) return share > 0 ? "< 0.1 %" : "0 %";
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+// About `count` round numbers between low and high, as [value, text] with no more digits than tell them apart.
+export function ticks(low, high, count = 5) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((m) => m * power >= rough * 0.999) * power;
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const digits = Math.max(1, Math.ceil(Math.log10(size / step) - 1e-9) + 1);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push([i * step, short(i === 0 ? 0 : i * step, digits)]);
+  return found;
+}

@@ -1,0 +1,163 @@
+// One small quadratic program, by an interior-point method with a fixed number of iterations: as Python's qp, step by step.
+//
+// Sought is p (d): the least g'p + p'Hp / 2 + mu sum(s), with A p <= c + s, s >= 0, low <= p <= high; A is r x d, H d x d, both
+// row by row. `near` holds w, s, p - low, high - p and `far` their multipliers: what must stay above zero, and whose products
+// all go to zero together.
+
+const ITERATIONS = 16;
+const LEAST_PRODUCT = 1e-11;
+const SHORT = 0.98;
+const CENTRAL = 0.1;
+const SINGULAR = 1e-15;
+
+export class QuadraticProgram {
+  constructor(d, r) {
+    this.d = d;
+    this.r = r;
+    const count = 2 * (r + d);
+    for (const name of ["near", "far", "ratio", "product", "dnear", "dfar", "aim"]) this[name] = new Float64Array(count);
+    for (const name of ["slope", "rest", "dp"]) this[name] = new Float64Array(d);
+    for (const name of ["D", "gap"]) this[name] = new Float64Array(r);
+    this.L = new Float64Array(d * d);
+  }
+
+  // Returns {p, multipliers}.
+  minimise(g, H, A, c, low, high, mu) {
+    const { d, r, near, far, product, dnear, dfar, aim } = this;
+    const p = Float64Array.from(g, (_, i) => {
+      const edge = CENTRAL * (high[i] - low[i]);
+      return Math.min(Math.max(0, low[i] + edge), high[i] - edge);
+    });
+    this.#start(p, g, H, A, c, low, high, mu);
+    const count = near.length;
+    for (let iteration = 0; iteration < ITERATIONS; iteration++) {
+      let tau = 0;
+      for (let i = 0; i < count; i++) {
+        product[i] = near[i] * far[i];
+        tau += product[i];
+        aim[i] = -product[i];
+      }
+      tau /= count;
+      this.#factor(p, g, H, A);
+      this.#direction(A);
+      const a = this.#longest();
+      let ahead = 0;
+      for (let i = 0; i < count; i++) ahead += (near[i] + a * dnear[i]) * (far[i] + a * dfar[i]);
+      ahead /= count;
+      const target = Math.max((ahead / tau) ** 2 * tau, LEAST_PRODUCT);
+      for (let i = 0; i < count; i++) aim[i] = target - product[i] - a * a * dnear[i] * dfar[i];
+      this.#direction(A);
+      const b = this.#longest();
+      for (let i = 0; i < count; i++) {
+        near[i] += b * dnear[i];
+        far[i] += b * dfar[i];
+      }
+      for (let i = 0; i < d; i++) p[i] += b * dnear[2 * r + i];
+    }
+    return { p, multipliers: far.slice(0, r) };
+  }
+
+  #start(p, g, H, A, c, low, high, mu) {
+    const { d, r, near, far } = this;
+    const room = Float64Array.from(c, (value, j) => value - row(A, j, p, d));
+    const largest = Math.max(1e-2, ...room.map(Math.abs));
+    for (let j = 0; j < r; j++) {
+      near[j] = 0.5 * (room[j] + Math.sqrt(room[j] ** 2 + largest ** 2));
+      near[r + j] = near[j] - room[j];
+      far[j] = Math.min(0.1 * mu, 1);
+      far[r + j] = mu - far[j];
+    }
+    for (let i = 0; i < d; i++) {
+      let slope = g[i] + row(H, i, p, d);
+      for (let j = 0; j < r; j++) slope += A[j * d + i] * far[j];
+      near[2 * r + i] = p[i] - low[i];
+      near[2 * r + d + i] = high[i] - p[i];
+      far[2 * r + i] = 0.5 * (slope + Math.sqrt(slope ** 2 + 1));
+      far[2 * r + d + i] = far[2 * r + i] - slope;
+    }
+  }
+
+  // The system of one iteration, factored once for predictor and corrector.
+  #factor(p, g, H, A) {
+    const { d, r, near, far, ratio, D, L, rest } = this;
+    for (let i = 0; i < near.length; i++) ratio[i] = far[i] / near[i];
+    for (let j = 0; j < r; j++) D[j] = 1 / (1 / ratio[j] + 1 / ratio[r + j]);
+    for (let i = 0; i < d; i++) {
+      let back = 0;
+      for (let j = 0; j < r; j++) back += A[j * d + i] * far[j];
+      rest[i] = -(g[i] + row(H, i, p, d) + back - far[2 * r + i] + far[2 * r + d + i]);
+      for (let e = 0; e <= i; e++) {
+        let sum = H[i * d + e];
+        for (let j = 0; j < r; j++) sum += A[j * d + i] * D[j] * A[j * d + e];
+        L[i * d + e] = sum;
+      }
+      L[i * d + i] += ratio[2 * r + i] + ratio[2 * r + d + i];
+    }
+    cholesky(L, d);
+  }
+
+  // How near and far change so that each product changes by aim, to first order.
+  #direction(A) {
+    const { d, r, near, far, ratio, D, L, rest, gap, dp, dnear, dfar, aim } = this;
+    for (let j = 0; j < r; j++) gap[j] = aim[j] / far[j] - aim[r + j] / far[r + j];
+    for (let i = 0; i < d; i++) {
+      let back = 0;
+      for (let j = 0; j < r; j++) back += A[j * d + i] * D[j] * gap[j];
+      const [lower, upper] = [2 * r + i, 2 * r + d + i];
+      dp[i] = rest[i] - back + aim[lower] / near[lower] - aim[upper] / near[upper];
+    }
+    solve(L, dp, d);
+    for (let j = 0; j < r; j++) {
+      const change = D[j] * (row(A, j, dp, d) + gap[j]);
+      dnear[j] = aim[j] / far[j] - change / ratio[j];
+      dnear[r + j] = aim[r + j] / far[r + j] + change / ratio[r + j];
+      dfar[j] = change;
+      dfar[r + j] = -change;
+    }
+    for (let i = 0; i < d; i++) {
+      dnear[2 * r + i] = dp[i];
+      dnear[2 * r + d + i] = -dp[i];
+    }
+    for (let i = 2 * r; i < near.length; i++) dfar[i] = aim[i] / near[i] - ratio[i] * dnear[i];
+  }
+
+  // The share of the step that keeps everything above zero.
+  #longest() {
+    const { near, far, dnear, dfar } = this;
+    let worst = Infinity;
+    for (let i = 0; i < near.length; i++) worst = Math.min(worst, dnear[i] / near[i], dfar[i] / far[i]);
+    return Math.min(1, SHORT / Math.max(-worst, SHORT));
+  }
+}
+
+function row(matrix, j, vector, d) {
+  let sum = 0;
+  for (let i = 0; i < d; i++) sum += matrix[j * d + i] * vector[i];
+  return sum;
+}
+
+// The lower factor, in place; its diagonal holds reciprocals, 0 where a pivot is rounding.
+function cholesky(L, d) {
+  for (let j = 0; j < d; j++) {
+    const least = SINGULAR * L[j * d + j];
+    for (let i = j; i < d; i++) {
+      let sum = L[i * d + j];
+      for (let e = 0; e < j; e++) sum -= L[i * d + e] * L[j * d + e];
+      L[i * d + j] = sum;
+    }
+    const pivot = L[j * d + j] > least ? 1 / Math.sqrt(L[j * d + j]) : 0;
+    for (let i = j + 1; i < d; i++) L[i * d + j] *= pivot;
+    L[j * d + j] = pivot;
+  }
+}
+
+function solve(L, y, d) {
+  for (let j = 0; j < d; j++) {
+    y[j] *= L[j * d + j];
+    for (let i = j + 1; i < d; i++) y[i] -= L[i * d + j] * y[j];
+  }
+  for (let j = d - 1; j >= 0; j--) {
+    y[j] *= L[j * d + j];
+    for (let i = 0; i < j; i++) y[i] -= L[j * d + i] * y[j];
+  }
+}

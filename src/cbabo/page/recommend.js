@@ -1,0 +1,78 @@
+// Which limits to move: intents go to the server, the proposal comes back beside the present limits.
+
+import { byId, el, replace, table } from "./dom.js";
+import { percent, text } from "./numbers.js";
+
+const INTENTS = ["tighten", "lock", "loosen"];
+
+export class RecommendPanel {
+  constructor(state, server) {
+    this.state = state;
+    this.server = server;
+    this.proposal = null;
+    byId("recommend").hidden = false;
+    replace(byId("intents"), ...state.problem.movable.map((c, i) => choice(c.name, i)));
+    byId("propose").onclick = () => this.#propose();
+    byId("accept").onclick = () => this.#accept();
+  }
+
+  // A proposal is for the limits from which it was asked.
+  update() {
+    if (this.proposal && this.proposal.asked.some((t, i) => t !== this.state.thresholds[i])) this.#show(null);
+  }
+
+  async #propose() {
+    const { movable } = this.state.problem;
+    const asked = this.state.thresholds;
+    const intents = {};
+    movable.forEach((c, i) => (intents[c.name] = document.querySelector(`input[name="intent-${i}"]:checked`).value));
+    const thresholds = Object.fromEntries(movable.map((c, i) => [c.name, asked[i]]));
+    const button = byId("propose");
+    button.disabled = true;
+    replace(byId("proposal"), el("p", { class: "note" }, "Looking for limits …"), el("progress", { "aria-label": "looking for limits" }));
+    try {
+      this.#show({ asked, found: await this.server.post("recommend", { thresholds, intents }) });
+    } catch (error) {
+      this.#show(null);
+      replace(byId("proposal"), el("p", { class: "worse" }, error.message));
+    }
+    button.disabled = false;
+  }
+
+  #show(proposal) {
+    this.proposal = proposal;
+    byId("accept").hidden = proposal === null;
+    if (proposal === null) {
+      replace(byId("proposal"));
+      return;
+    }
+    const { found } = proposal;
+    const { objective, movable } = this.state.problem;
+    const effect = (gain) => el("span", { class: gain > 0 ? "better" : gain < 0 ? "worse" : "" }, `${gain > 0 ? "+" : ""}${text(gain, 3)}`);
+    const rows = found.changes.map((c) => {
+      const unit = movable.find((m) => m.name === c.limit).unit;
+      return [`${c.limit}${unit && ` [${unit}]`}`, text(c.before), text(c.after), effect(c.effect)];
+    });
+    replace(
+      byId("proposal"),
+      table("Proposal", ["limit", "now", "proposed", "buys"], rows),
+      el("p", {}, `${objective.name} ${text(found.objective_before)} → ${text(found.objective_after)} ${objective.unit}: `,
+        effect(found.improvement), found.improvement > 0 ? " better" : "", `, feasible with ${percent(found.probability_feasible)}.`),
+      ...found.warnings.map(({ warning }) => el("p", { class: "worse" }, warning)),
+      el("p", { class: "note" }, "“Buys” is what each change alone does to the objective; above zero is better."),
+    );
+  }
+
+  #accept() {
+    const { movable } = this.state.problem;
+    const after = Object.fromEntries(this.proposal.found.changes.map((c) => [c.limit, c.after]));
+    this.state.set(movable.map((c) => after[c.name]));
+  }
+}
+
+function choice(name, index) {
+  const options = INTENTS.map((intent) =>
+    el("label", {}, el("input", { type: "radio", name: `intent-${index}`, value: intent, checked: intent === "lock" }), intent),
+  );
+  return el("fieldset", {}, el("legend", {}, name), el("span", { class: "choice" }, ...options));
+}

@@ -1,0 +1,58 @@
+"""export explorer, report, model and csv, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cbabo import Model
+
+QUICK = ["--set=study.settings.inner_steps=2", "--set=study.settings.hidden_width=8"]
+
+
+@pytest.fixture
+def learned(cli: Any, folder: Path) -> str:
+    cli("run", "study.yaml", "--budget", "32", *QUICK, "--set=study.settings.recommend_candidates=500")
+    return f"sqlite:///{folder}/beam.db::beam"
+
+
+def test_the_explorer_says_how_to_open_it(cli: Any, learned: str, folder: Path) -> None:
+    said = cli("export", "explorer", learned, "beam.html").out
+    assert "Wrote the explorer of beam to beam.html" in said
+    assert (folder / "beam.html").as_uri() in said
+    assert 'id="document"' in (folder / "beam.html").read_text()
+
+
+def test_the_report_answers_chosen_limits(cli: Any, learned: str, folder: Path) -> None:
+    cli("export", "report", learned, "all.html")
+    (folder / "limits.csv").write_text("stress,frequency\n4.125,3\n")
+    cli("export", "report", learned, "report.html", "--limits", "limits.csv", "--tighten", "stress")
+    page = (folder / "report.html").read_text()
+    assert "4.125" in page
+    assert "tighten" in page
+    assert (
+        "expected a CSV file of limits" in cli("export", "report", learned, "x.html", "--limits", "no.csv", code=2).err
+    )
+
+
+def test_the_model_is_read_back(cli: Any, learned: str, folder: Path) -> None:
+    assert "32 measured designs" in cli("export", "model", learned, "beam.cbabo").out
+    answer = json.loads(cli("predict", learned, "--at", "stress=4", "--format", "json").out)
+    assert Model.load(folder / "beam.cbabo").predict(answer["limits"]).objective.mean == answer["objective"]
+
+
+@pytest.mark.parametrize("kind", ["explorer", "report", "model", "csv"])
+def test_nothing_is_written_over_a_study_or_nowhere(cli: Any, learned: str, folder: Path, kind: str) -> None:
+    before = (folder / "beam.db").read_bytes()
+    assert "is a study and is left as it is" in cli("export", kind, learned, "beam.db", code=2).err
+    assert (folder / "beam.db").read_bytes() == before
+    assert "cannot be written" in cli("export", kind, learned, "nowhere/file", code=2).err
+
+
+@pytest.mark.parametrize("kind", ["explorer", "report", "model"])
+def test_too_few_evaluations_get_a_sentence(cli: Any, folder: Path, kind: str) -> None:
+    cli("ask", "study.yaml")
+    assert "a model needs at least 2 measured designs" in cli("export", kind, "study.yaml", "x", code=1).err

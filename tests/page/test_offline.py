@@ -1,0 +1,251 @@
+"""The explorer in one file, in a real browser with the network cut."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from browser import Window, window
+from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
+from cbabo.evaluations import Evaluation, Evaluations
+from cbabo.learner import Learner
+from cbabo.model import make_model
+from cbabo.polish import NEARLY
+from cbabo.tradeoff import UNLIKELY, along, placed, reachable
+from learned import (
+    QUICK,
+    evaluated,
+    lattice,
+    mirrored,
+    model_of,
+    simulate_lattice,
+    simulate_mirrored,
+    simulate_valley,
+    valley,
+)
+from page.conftest import write
+
+
+def mixed() -> Problem:
+    """Every kind of variable, a limit on several outputs, and two limits on one."""
+    return Problem(
+        "mixed",
+        [Discrete("gauge", [0.192, 0.345, 0.5]), Real("r", 1e-3, 1e3, log=True), Integer("teeth", 17, 28)],
+        Objective("f", direction="maximize"),
+        [
+            Constraint("c", "<=", low=0.0, high=40.0, outputs=["c1", "c2"]),
+            Constraint("c_low", ">=", low=-50.0, high=-20.0, outputs="c1"),
+            Constraint("f_top", "<=", limit=30.0, outputs="f"),
+        ],
+    )
+
+
+def simulate_mixed(p: dict[str, float]) -> dict[str, float]:
+    decades = math.log10(p["r"])
+    return {
+        "f": p["teeth"] - 5 * p["gauge"] - decades**2,
+        "c1": p["teeth"] * decades / 2,
+        "c2": p["teeth"] + 9 * p["gauge"],
+    }
+
+
+PROBLEMS = {
+    "valley": (valley, simulate_valley),
+    "mirrored": (mirrored, simulate_mirrored),
+    "lattice": (lattice, simulate_lattice),
+    "mixed": (mixed, simulate_mixed),
+}
+
+
+FOCUSED = """() => {
+    const e = document.activeElement;
+    return e.id || e.getAttribute("aria-label") || e.textContent;
+}"""
+COLOUR = """() => {
+    const cells = document.getElementById("map-cells");
+    return [...cells.getContext("2d").getImageData(cells.width / 2, cells.height / 3, 1, 1).data];
+}"""
+TOO_WIDE = """() => [...document.querySelectorAll("main *")]
+    .filter((e) => e.getBoundingClientRect().right > 401 && !e.closest("svg"))
+    .map((e) => e.outerHTML.slice(0, 80))"""
+
+
+def opened(shown: Window, address: str) -> Window:
+    shown.page.goto(address)
+    shown.wait("window.explorer?.panel.answer && explorer.tradeoffs.curve?.work.done")
+    return shown
+
+
+SOLVER = Settings.default().replace(library=24)
+
+
+def crashing(count: int = 60) -> Evaluations:
+    """The valley with a region in which the simulator fails."""
+    rows = [
+        row if row.point["a"] < 0.5 else Evaluation(row.id, "failed", "run", row.point, {}, failure="no mesh")
+        for row in evaluated(valley(), simulate_valley, count)
+    ]
+    return Evaluations(valley(), tuple(rows))
+
+
+@pytest.mark.parametrize("settings", [QUICK, SOLVER], ids=["network", "solver"])
+@pytest.mark.parametrize("name", [*PROBLEMS, "crashing"])
+def test_the_page_agrees_with_python_on_a_thousand_thresholds(
+    chromium: Browser, tmp_path: Path, name: str, settings: Settings
+) -> None:
+    if name == "crashing":
+        model = make_model(crashing(), Learner(0), settings, 0)
+        assert (model.belief.hazard is not None) == (settings is SOLVER)
+    else:
+        problem, simulate = PROBLEMS[name]
+        model = model_of(problem(), simulate, count=24, settings=settings)
+    box = model.problem.box
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.05, 1.05, (1000, len(box.names))))
+    expected = model.predict_many(thresholds, fast=True)
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / f"{name}.html"))
+        found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
+    ranges = np.array([v.high - v.low for v in model.problem.variables])
+    points = np.array([answer["point"] for answer in found])
+    assert np.abs((points - expected.points) / ranges).max() < 1e-6
+    spread = np.ptp(model.evaluations.complete.y, axis=0)
+    for part, moment in zip(("mean", "std"), expected.moments, strict=True):
+        assert np.abs((np.array([answer[part] for answer in found]) - moment) / spread).max() < 1e-6
+    chance = np.array([answer["probability"] for answer in found])
+    assert np.abs(chance - expected.probability_feasible).max() < 1e-6
+    least = UNLIKELY if settings is QUICK else settings.probability - NEARLY
+    sure = np.abs(chance - least) > 1e-6
+    assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
+    if settings is SOLVER:
+        assert np.array_equal(
+            [answer["status"] == "verified" for answer in found], [i in expected.measured for i in range(1000)]
+        )
+
+
+def test_curves_and_measured_designs_are_those_of_python(chromium: Browser, tmp_path: Path) -> None:
+    model = model_of(valley(), simulate_valley)
+    at = {"c": 1.2, "g": 0.1}
+    curve, designs = along(model, at, "g", 33), placed(model.evaluations, at, ("g",))
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / "valley.html") + "#at.c=1.2&at.g=0.1&curve=g")
+        found = shown.page.evaluate("explorer.tradeoffs.curve")
+    assert found["limits"] == pytest.approx(curve.limits.tolist())
+    assert [answer["mean"][0] for answer in found["found"]] == pytest.approx(curve.mean.tolist())
+    assert [e["id"] for e in found["placed"]] == designs.ids.tolist()
+    assert [e["limits"][0] for e in found["placed"]] == pytest.approx(designs.limits[:, 0].tolist())
+
+
+def test_a_slider_moves_the_design_and_the_address(chromium: Browser, exported: str, model: Model) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        before = shown.text("#objective")
+        slider = page.get_by_role("slider", name="limit of stress, at most")
+        slider.fill("2")
+        shown.wait("explorer.panel.answer.thresholds[0] === 2")
+        answer = model.predict({"stress": 2.0, "frequency": 2.0})
+        assert shown.answer()["point"] == pytest.approx(list(answer.point.values()))
+        assert shown.text("#objective") != before
+        assert page.get_by_role("spinbutton", name="limit of stress, at most").input_value() == "2"
+        slider.dispatch_event("change")
+        assert "at.stress=2" in page.url
+        link = page.url
+        page.get_by_role("button", name="Copy link").click()
+        assert page.evaluate("navigator.clipboard.readText()") == link
+        page.get_by_role("button", name="Copy point").click()
+        assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == pytest.approx(answer.point)
+        page.goto("about:blank")
+        opened(shown, link)
+        assert shown.answer()["thresholds"] == [2, 2]
+        shown.shot("offline")
+
+
+def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        undo = page.get_by_role("button", name="Undo")
+        assert undo.is_disabled()
+        for name, thresholds in (("Strictest", [1, 6]), ("Most relaxed", [9, 2]), ("Nominal", [5, 2])):
+            page.get_by_role("button", name=name).click()
+            shown.wait(f"String(explorer.panel.answer.thresholds) === '{thresholds[0]},{thresholds[1]}'")
+        undo.click()
+        shown.wait("String(explorer.panel.answer.thresholds) === '9,2'")
+        page.keyboard.press("Control+z")
+        shown.wait("String(explorer.panel.answer.thresholds) === '1,6'")
+        for selector in ("#recommend", "#verify", "#improve", "#hand-out"):
+            assert not page.is_visible(selector)
+
+
+def test_unreachable_limits_say_what_can_be_met(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress=1&at.frequency=6").page
+        if shown.answer()["status"] != "unreachable":
+            pytest.fail("this study reaches its strictest limits; choose another for this test")
+        assert shown.text("#status") == "Unreachable"
+        assert page.locator("#outputs .violated").count() >= 1
+        page.click("#closest")
+        shown.wait("explorer.panel.answer.status !== 'unreachable'")
+
+
+def test_maps_are_drawn_and_clicked(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        shown.wait("explorer.tradeoffs.cells?.work.done")
+        frame = page.locator("#map").bounding_box()
+        assert frame is not None
+        page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+        shown.wait("explorer.panel.answer.thresholds[0] > 4 && explorer.panel.answer.thresholds[0] < 6.5")
+        assert page.evaluate(COLOUR)[3] > 0
+        page.select_option("#map-first", label="frequency")  # the other one gives way
+        assert page.input_value("#map-second") == "0"
+
+
+def test_keyboard_alone_does_everything(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        reached = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate(FOCUSED))
+        assert {
+            "Strictest", "Nominal", "Most relaxed", "copy", "link", "theme", "curve-limit", "map-first", "map-second",
+            "limit of stress, at most", "limit of frequency, at least",
+        } <= reached  # fmt: skip
+        slider = page.get_by_role("slider", name="limit of stress, at most")
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        shown.wait("Math.abs(explorer.panel.answer.thresholds[0] - 5.08) < 1e-9")
+        page.keyboard.press("PageDown")
+        shown.wait("Math.abs(explorer.panel.answer.thresholds[0] - 4.28) < 1e-9")
+        assert slider.get_attribute("aria-valuetext") == "4.2800"
+        page.keyboard.press("Tab")
+        field = page.get_by_role("spinbutton", name="limit of frequency, at least")
+        field.focus()
+        field.fill("3.5")
+        page.keyboard.press("Enter")
+        shown.wait("explorer.panel.answer.thresholds[1] === 3.5")
+        field.fill("100")  # beyond the range: its end
+        page.keyboard.press("Enter")
+        shown.wait("explorer.panel.answer.thresholds[1] === 6")
+        assert field.input_value() == "6"
+        field.fill("1000")
+        page.keyboard.press("Enter")
+        assert field.input_value() == "6"
+        shown.wait("document.getElementById('spoken').textContent.includes('probability of feasibility')")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_fits_a_narrow_screen_in_both_themes(chromium: Browser, exported: str, theme: str) -> None:
+    with window(chromium, offline=True, viewport={"width": 400, "height": 800}, color_scheme=theme) as shown:
+        page = opened(shown, exported).page
+        shown.wait("explorer.tradeoffs.cells?.work.done")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert page.evaluate(TOO_WIDE) == []
+        shown.shot(f"narrow-{theme}")
+        background = "getComputedStyle(document.body).backgroundColor"
+        before = page.evaluate(background)
+        page.click("#theme")
+        assert page.evaluate(background) != before

@@ -1,0 +1,197 @@
+"""The explorer with its server, in a real browser."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from browser import TOKEN, Window, served, window
+from cbabo import Settings, Study
+from learned import QUICK
+from simulators import make_beam, simulate_beam
+
+
+def opened(shown: Window, address: str, hash: str = "") -> Window:
+    shown.page.goto(f"{address}#token={TOKEN}{hash}")
+    shown.wait("window.explorer?.status.revision")
+    return shown
+
+
+def test_the_token_is_taken_out_of_the_address(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=4").page
+        shown.wait("explorer.panel.answer.thresholds[0] === 4")
+        assert TOKEN not in page.url
+        page.reload()  # it is kept for this tab, and the position for everyone
+        shown.wait("window.explorer?.panel.answer?.thresholds[0] === 4")
+        assert page.evaluate("explorer.server.token") == TOKEN
+
+
+def test_recommend_and_accept(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=4&at.frequency=3").page
+        page.get_by_role("group", name="stress").get_by_label("lock").focus()
+        page.keyboard.press("ArrowRight")  # all of this by the keyboard
+        assert page.get_by_role("group", name="stress").get_by_label("loosen").is_checked()
+        page.get_by_role("button", name="Recommend").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Accept proposal").wait_for()
+        proposal = page.evaluate("explorer.recommend.proposal.found")
+        assert [c["intent"] for c in proposal["changes"]] == ["loosen", "lock"]
+        shown.shot("recommend")
+        page.get_by_role("button", name="Accept proposal").press("Space")
+        after = [change["after"] for change in proposal["changes"]]
+        shown.wait(f"String(explorer.panel.answer.thresholds) === String({after})")
+        assert page.get_by_role("button", name="Accept proposal").is_hidden()
+        page.get_by_role("button", name="Undo").click()
+        shown.wait("String(explorer.panel.answer.thresholds) === '4,3'")
+
+
+def test_recommend_says_why_not(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=1&at.frequency=6").page
+        page.get_by_role("button", name="Recommend").click()
+        page.locator("#proposal .worse").wait_for()
+        assert "recommend:" in shown.text("#proposal")
+        shown.complaints.clear()  # the browser notes the refusal
+
+
+def test_verify_in_the_background_then_improve(chromium: Browser, study: Study) -> None:
+    go = threading.Event()
+
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        go.wait(20)
+        return simulate_beam(point)
+
+    with served(study, slow) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=4&at.frequency=3").page
+        improve = page.get_by_role("button", name="Improve")
+        assert improve.is_disabled()
+        page.get_by_role("button", name="Verify").click()
+        page.get_by_role("progressbar", name="evaluating").wait_for()
+        shown.shot("verifying")
+        page.get_by_role("slider", name="limit of stress, at most").fill("6")  # the page goes on meanwhile
+        shown.wait("explorer.panel.answer.thresholds[0] === 6")
+        assert shown.text("#status") == "Predicted"
+        go.set()
+        shown.wait("explorer.verified.size === 1")
+        page.get_by_role("slider", name="limit of stress, at most").fill("4")
+        shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+        truth = simulate_beam(study.evaluations[-1].point)
+        assert shown.answer()["mean"][0] == truth["mass"]
+        assert set(shown.answer()["std"]) == {0}
+        shown.wait("!document.getElementById('improve').disabled")
+        improve.click()
+        shown.wait("!explorer.measure.busy")
+        shown.shot("verified")
+        assert [row.kind for row in study.evaluations[32:]] in (["refine"], ["refine"] * 2)
+        page.reload()
+        shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+
+
+def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp_path: Path) -> None:
+    study = Study.create(
+        make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=16)
+    )
+    study.run(simulate_beam, budget=31)
+    at = {"stress": 3.3, "frequency": 3.1}
+    expected = study.model().predict(at)
+    with served(study, simulate_beam) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=3.3&at.frequency=3.1").page
+        shown.wait("explorer.exact?.key === '3.3,3.1'")
+        assert shown.answer()["point"] == list(expected.point.values())
+        assert shown.answer()["status"] == expected.status
+        if not expected.verified:
+            page.get_by_role("button", name="Verify").click()
+            shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+            assert study.evaluations[-1].point == expected.point
+        before = len(study.evaluations)
+        shown.wait("!document.getElementById('improve').disabled")
+        page.get_by_role("button", name="Improve").click()
+        shown.wait("!explorer.measure.busy && !document.querySelector('#measure progress')")
+        assert len(study.evaluations) <= before + 1
+        page.get_by_role("button", name="Strictest").click()
+        shown.wait("explorer.exact?.key === '1,6'")
+        assert shown.text("#status") == "Unreachable"
+        page.click("#closest")
+        shown.wait("explorer.panel.answer.status !== 'unreachable'")
+        shown.shot("solver")
+
+
+def test_by_hand_without_an_evaluator(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=4&at.frequency=3").page
+        assert page.is_hidden("#verify")
+        page.get_by_role("button", name="Measure by hand").click()
+        page.locator("#hand-in").wait_for()
+        pending = study.evaluations[-1]
+        assert (pending.state, pending.kind) == ("running", "refine")
+        for name, value in simulate_beam(dict(pending.point)).items():
+            if name in study.problem.outputs:
+                page.fill(f'#hand-in input[name="{name}"]', repr(value))
+        shown.shot("by-hand")
+        page.get_by_role("button", name="Store", exact=True).click()
+        shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
+        assert study.evaluations[-1].state == "complete"
+        page.get_by_role("button", name="Nominal").click()
+        page.get_by_role("button", name="Measure by hand").click()
+        page.fill('#hand-in input[name="failed"]', "the mesh broke")
+        page.get_by_role("button", name="Store as failed").click()
+        shown.wait("document.getElementById('measure').textContent.includes('Stored as failed: the mesh broke')")
+        shown.wait("document.getElementById('failures').textContent.includes('the mesh broke')")
+
+
+def test_without_the_token_it_is_asked_for(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = shown.page
+        page.goto(address)
+        shown.wait("window.explorer?.status.revision")
+        page.get_by_role("button", name="Measure by hand").click()
+        page.fill("#token-form input", TOKEN)
+        page.get_by_role("button", name="Use it").click()
+        page.locator("#hand-in").wait_for()
+        assert len([text for text in shown.complaints if "401" in text]) == 1
+        shown.complaints.clear()
+
+
+def test_a_running_study_is_followed_live(chromium: Browser, study: Study) -> None:
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address).page
+        assert shown.text("#progress").startswith("32 measured")
+        before = page.evaluate("explorer.stated.revision")
+        go = threading.Event()
+
+        def waiting(point: dict[str, float]) -> dict[str, float]:
+            go.wait(20)
+            return simulate_beam(point)
+
+        run = threading.Thread(target=study.run, args=(waiting, 36))
+        run.start()
+        shown.wait("document.getElementById('progress').textContent.includes('running: ')")
+        shown.shot("running")
+        go.set()
+        run.join(60)
+        shown.wait("document.getElementById('progress').textContent.startsWith('36 measured')")
+        shown.wait(f"explorer.stated.revision !== '{before}'")
+        shown.wait("explorer.answers.measured.length === 36")
+
+
+def test_a_study_that_has_no_model_yet_gets_one(chromium: Browser, tmp_path: Path) -> None:
+    study = Study.create(make_beam(), f"sqlite:///{tmp_path}/new.db", settings=QUICK)
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address).page
+        shown.wait("document.getElementById('notice').textContent.includes('at least 2 measured designs')")
+        assert page.is_hidden("main")
+        study.run(simulate_beam, budget=30)
+        shown.wait("explorer.panel.answer !== undefined")
+        assert page.is_visible("main")
+
+
+def test_a_server_that_ended_is_told(chromium: Browser, study: Study) -> None:
+    with window(chromium) as shown:
+        with served(study) as address:
+            opened(shown, address)
+        shown.wait("document.getElementById('notice').textContent.includes('does not answer')")
+        shown.complaints.clear()

@@ -1,0 +1,130 @@
+"""Evaluations spent on answers: in the background with an evaluator, by hand without."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from cbabo import Study
+from simulators import simulate_beam
+from web.conftest import ALLOWED, AT, client_of
+
+QUESTION = {"thresholds": AT}
+
+
+def ended(client: TestClient, job: dict[str, Any]) -> dict[str, Any]:
+    for _ in range(600):
+        if job["state"] != "running":
+            return job
+        time.sleep(0.05)
+        job = client.get(f"/api/jobs/{job['id']}").json()
+    raise AssertionError(job)
+
+
+def spend(client: TestClient, evaluations: int) -> dict[str, Any]:
+    begun = client.post("/api/refine", json={**QUESTION, "evaluations": evaluations}, headers=ALLOWED)
+    assert begun.status_code == 202, begun.text
+    return ended(client, begun.json())
+
+
+def test_verify_then_improve_spend_one_evaluation_each(study: Study) -> None:
+    client = client_of(study, simulate_beam)
+    assert client.get("/api/follow").json()["evaluator"] is True
+    job = spend(client, 1)
+    assert (job["state"], job["spent"], job["error"]) == ("done", 1, None)
+    assert job["answer"]["status"] == "verified"
+    assert job["limits"] == AT
+    assert [row.kind for row in study.evaluations[32:]] == ["refine"]
+    assert client.get("/api/follow").json()["verified"] == [job["answer"]]
+    job = spend(client, 2)
+    assert job["spent"] <= 1  # the verified design is not measured again
+    assert job["answer"]["status"] == "verified"
+    assert len(study.evaluations) == 32 + 1 + job["spent"]
+    assert len(client.get("/api/follow").json()["verified"]) == 1
+
+
+def test_one_job_at_a_time(study: Study) -> None:
+    go = threading.Event()
+
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        go.wait(30)
+        return simulate_beam(point)
+
+    client = client_of(study, slow)
+    first = client.post("/api/refine", json={**QUESTION, "evaluations": 1}, headers=ALLOWED).json()
+    assert first["state"] == "running"
+    second = client.post("/api/refine", json=QUESTION, headers=ALLOWED)
+    assert second.status_code == 409
+    assert "another evaluation is under way" in second.json()["error"]
+    assert client.get("/api/status").status_code == 200  # everything else goes on
+    go.set()
+    assert ended(client, first)["state"] == "done"
+
+
+def test_failures_are_told(study: Study) -> None:
+    def broken(point: dict[str, float]) -> dict[str, float]:
+        raise ValueError("no convergence")
+
+    client = client_of(study, broken)
+    job = spend(client, 1)
+    assert job["state"] == "done"
+    assert job["answer"]["status"] == "predicted"
+    assert any("no convergence" in w["warning"] for w in job["answer"]["warnings"])
+    assert client.get("/api/follow").json()["verified"] == []
+    assert study.evaluations[-1].state == "failed"
+
+
+def test_without_an_evaluator_refine_says_what_to_do(client: TestClient) -> None:
+    answer = client.post("/api/refine", json=QUESTION, headers=ALLOWED)
+    assert answer.status_code == 409
+    assert "measure the point by hand" in answer.json()["error"]
+    assert client.get("/api/jobs/7").status_code == 409
+
+
+def test_a_point_is_handed_out_and_its_outputs_are_taken(client: TestClient, study: Study) -> None:
+    predicted = client.post("/api/predict", json=QUESTION).json()
+    handed = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED)
+    assert handed.status_code == 201
+    assert handed.json() == {"id": 33, "point": predicted["design"]}
+    assert study.evaluations[-1].state == "running"
+    assert study.evaluations.requested == 32  # it does not count against the budget
+    wrong = client.post("/api/evaluations/33", json={"outputs": {"mass": 1.0}}, headers=ALLOWED)
+    assert wrong.status_code == 400
+    assert "the output 'stress' is missing" in wrong.json()["error"]
+    outputs = simulate_beam(handed.json()["point"])
+    told = client.post("/api/evaluations/33", json={"outputs": outputs}, headers=ALLOWED).json()
+    assert (told["state"], told["kind"]) == ("complete", "refine")
+    assert told["answer"]["status"] == "verified"
+    assert told["answer"]["objective"] == outputs["mass"]
+    assert client.get("/api/follow").json()["verified"] == [told["answer"]]
+    again = client.post("/api/evaluations/33", json={"outputs": outputs}, headers=ALLOWED)
+    assert again.status_code == 409
+    assert "already complete" in again.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ({"failed": "the mesh broke"}, 200, ""),
+        ({"failed": "  "}, 400, "the reason as a text"),
+        ({}, 400, "either outputs or failed"),
+        ({"outputs": {}, "failed": "x"}, 400, "either outputs or failed"),
+    ],
+)
+def test_a_failure_by_hand(client: TestClient, study: Study, body: dict[str, object], code: int, said: str) -> None:
+    id = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED).json()["id"]
+    told = client.post(f"/api/evaluations/{id}", json=body, headers=ALLOWED)
+    assert told.status_code == code
+    assert said in told.json().get("error", "")
+    assert study.evaluations[-1].state == ("failed" if code == 200 else "running")
+
+
+def test_what_was_asked_for_elsewhere_is_taken_too(client: TestClient, study: Study) -> None:
+    trial = study.ask()[0]
+    told = client.post(f"/api/evaluations/{trial.id}", json={"outputs": simulate_beam(trial.point)}, headers=ALLOWED)
+    assert told.json()["state"] == "complete"
+    assert told.json()["answer"] is None
