@@ -206,6 +206,31 @@ def test_one_output_that_hardly_moves_on_a_large_offset() -> None:
     assert share_feasible(model, simulate) >= 0.9
 
 
+def test_a_variable_that_hardly_moves_on_a_large_offset() -> None:
+    """A range of 1e-3 at 1e6 has a handful of digits left; what was foretold of a design is still found again."""
+    problem = Problem(
+        "offset",
+        [Real("a", 1e6, 1e6 + 1e-3), Real("b", 10.0, 30.0)],
+        Objective("f"),
+        [Constraint("c", "<=", low=0.0, high=2.0), Constraint("g", ">=", low=-1.0, high=1.0)],
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        return simulate_valley({"a": 2e3 * (point["a"] - 1e6) - 1.0, "b": point["b"]})
+
+    evaluations = evaluated(problem, simulate, 32)
+    state: bytes | None = Learner(1).to_bytes()
+    for _ in range(3):
+        batch, state = step(evaluations, evaluations.running, state, SETTINGS, 0)
+        new = [Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(batch)]
+        evaluations = Evaluations(problem, (*evaluations, *new))
+    foresight = Learner.from_bytes(state).foresight
+    assert foresight is not None
+    assert len(foresight.errors) == 10
+    assert len(foresight.x) == 5
+    assert share_feasible(make_model(evaluations, Learner.from_bytes(state), SETTINGS, 0), simulate) >= 0.9
+
+
 # ---- data
 
 

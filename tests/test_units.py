@@ -50,7 +50,9 @@ def everything(evaluations: Evaluations) -> dict[str, FloatArray]:
     rows = box.from_theta(thetas(len(box.names)))
     full, fast = model.predict_many(rows), model.predict_many(rows, fast=True)
     batch, state = step(evaluations, evaluations.running, Learner(1).to_bytes(), SETTINGS, 0)
-    next_batch, _ = step(evaluations, evaluations.running, state, SETTINGS, 0)  # from the last fit on
+    told = [Evaluation(900 + i, "complete", "run", p, dict(evaluations[i].outputs)) for i, p in enumerate(batch)]
+    surprised = Evaluations(evaluations.problem, (*evaluations, *told))  # by outcomes that nobody would have foretold
+    next_batch, _ = step(surprised, evaluations.running, state, SETTINGS, 0)
     return {
         "answers": full.x.numpy(),
         "probabilities": full.probability_feasible,

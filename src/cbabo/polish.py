@@ -165,12 +165,14 @@ class Solver:
         """Solve again with the margins that this probability asks for, from a solution that obeys its bounds."""
         if not solution.feasible:
             return solution
-        last = np.inf
+        last: FloatArray | None = None
         for _ in range(MARGINS):
             std = self.pointwise.std(solution.x)[self.output]
             margin = std * self.deviations(std, solution.multipliers, probability)
-            if float(np.max(np.abs(margin - last))) <= _SETTLED:
-                break
+            if last is not None:
+                if float(np.max(np.abs(margin - last))) <= _SETTLED:
+                    break
+                margin = 0.5 * (margin + last)  # alone they overshoot where deviations differ from place to place
             last = margin
             inside = self.solve(bound - margin - ROUNDING, solution.x, lower, upper)
             if not inside.feasible:

@@ -106,7 +106,11 @@ def _from_solver(
     answers = _turn(settings, size, learner.iteration)
     chosen = choose_batch(expecting, theta, answers, size, taken, child(seed, "batch", learner.iteration))
     chosen = snapped(belief.problem.space, chosen)
-    return chosen, replace(learner, sobol_position=learner.sobol_position + count, foresight=belief.foretell(chosen))
+    space = belief.problem.space
+    foresight = belief.foretell(
+        torch.from_numpy(space.unit(space.natural(chosen.numpy())))
+    )  # rounded as when it is measured
+    return chosen, replace(learner, sobol_position=learner.sobol_position + count, foresight=foresight)
 
 
 def _turn(settings: Settings, size: int, iteration: int) -> int:
