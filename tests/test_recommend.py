@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from cbabo import Constraint, Model, Objective, Problem, Real, problems
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answers import Recommendation
 from cbabo.errors import InputError
+from cbabo.pcm import PCM
 from cbabo.recommend import _candidates, _different, _follows, _utility, propose
 from learned import QUICK, mirrored, model_of, simulate_mirrored, simulate_valley, valley
 
@@ -359,3 +361,51 @@ def test_when_intents_cannot_be_followed_the_rest_is_offered_with_a_warning() ->
     assert found.thresholds["c"] > 0.98
     assert len(found.answer.warnings) == 1
     assert found.answer.warnings[0].startswith("no limits that follow all intents are believed feasible")
+
+
+@pytest.fixture(scope="module")
+def solved() -> Model:
+    """Of the default settings."""
+    settings = Settings.default().replace(library=64, hidden_width=64, recommend_candidates=5000)
+    return model_of(valley(), simulate_valley, 60, settings)
+
+
+@pytest.mark.parametrize(
+    "intents", [{"c": "loosen"}, {"c": "tighten", "g": "loosen"}, {"c": "loosen", "g": "tighten"}, {}]
+)
+def test_the_default_settings_follow_intents_with_probable_answers(solved: Model, intents: dict[str, Any]) -> None:
+    found = solved.recommend(BASE, intents)
+    for proposal in (found, *found.alternatives):
+        check_intents(solved, BASE, intents, proposal)
+        assert proposal.answer.probability_feasible >= 0.97
+        assert proposal.answer.warnings == ()
+    assert found.utility == max(p.utility for p in (found, *found.alternatives))
+
+
+def test_utility_is_that_of_the_answers_handed_out(solved: Model) -> None:
+    """Not of the network's designs, by which candidates are screened."""
+    found = solved.recommend(BASE, {"c": "loosen"})
+    delta = moves(solved, BASE, found)
+    expected = 100.0 * found.improvement - 10_000.0 * max(delta["g"], 0.0)
+    assert found.utility == pytest.approx(expected, abs=0.05)
+    assert found.improvement > 0
+
+
+def test_candidates_that_only_the_network_fails_at_are_not_lost(solved: Model) -> None:
+    """A network whose designs break every limit must not make a recommendation impossible."""
+    network = PCM(solved.pcm.sizes, torch.zeros_like(solved.pcm.weights))
+    useless = replace(solved, network=network, library=solved.quick.library)
+    base = {"c": 0.9, "g": 0.4}
+    x = useless.predict_many(useless.problem.box.row(base), method="pcm")
+    assert x.probability_feasible[0] < 0.5
+    found = useless.recommend(base, {"c": "loosen", "g": "loosen"})
+    check_intents(useless, base, {"c": "loosen", "g": "loosen"}, found)
+    assert found.answer.probability_feasible >= 0.97
+
+
+def test_limits_that_nothing_meets_are_refused_by_the_default_settings_too() -> None:
+    problem = Problem("walled", [Real("a", 0.0, 1.0)], Objective("f"), [Constraint("c", "<=", low=-2.0, high=0.6)])
+    settings = Settings.default().replace(library=16, hidden_width=16, recommend_candidates=500)
+    model = model_of(problem, lambda p: {"f": p["a"], "c": p["a"] ** 2 + 0.5}, 12, settings)
+    with pytest.raises(InputError, match=r"the nearest that can be met: c = 0\.(49|50)"):
+        model.recommend({"c": -1.9}, {"c": "tighten"})

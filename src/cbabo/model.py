@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.answers import Answer, Estimate, LimitChange, Recommendation, Status
@@ -106,11 +107,18 @@ class Model:
         """
         if not isinstance(alternatives, int) or isinstance(alternatives, bool) or alternatives < 0:
             raise InputError(f"recommend: alternatives must be a whole number from 0 on, got {alternatives!r}")
-        found = propose(self.problem, self.settings, self.seed, self.belief, self.pcm, base, intents, 1 + alternatives)
+        judge = self._judge if self.settings.answer == "solver" else None
+        known = self.problem, self.settings, self.seed, self.belief, self.pcm
+        found = propose(*known, base, intents, 1 + alternatives, judge)
         box = self.problem.box
         answers = self.predict_many(np.vstack([box.row(base), box.from_theta(found.theta)]))
         proposals = tuple(self._proposal(found, answers, i) for i in range(len(found.theta)))
         return replace(proposals[0], alternatives=proposals[1:])
+
+    def _judge(self, theta: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return objectives (c) at thresholds (c x k, unit cube) by fast answers, and which of these are probable enough."""
+        answers = self.predict_many(self.problem.box.from_theta(theta), fast=True)
+        return answers.moments[0][:, 0], answers.probability_feasible >= self.settings.probability - NEARLY
 
     def _proposal(self, found: Proposals, answers: Answers, i: int) -> Recommendation:
         """Put together one proposal: what it changes, and what each change alone would do."""

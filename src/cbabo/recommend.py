@@ -11,13 +11,16 @@ others explore with deviation 0.4 r. Kept are those whose designs obey their own
 score of a candidate: w_f times the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for
 every unit by which a limit is relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
 
+The network's designs lose a little, and break a limit now and then. Where thresholds can be answered better, though not tens of
+thousands of them, the network only screens: the best few hundred candidates are judged again, and ranked by that.
+
 The objective counts in its own unit, so that with large numbers w_f would outweigh the barrier. The barrier is meant to be hard:
 candidates that move a limit against its intent are passed over as long as one that follows all intents is feasible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +46,12 @@ _DIRECTIONS = {"tighten": -1, "<": -1, "lock": 0, "=": 0, "loosen": 1, ">": 1}
 _NAMES = {-1: "tighten", 0: "lock", 1: "loosen"}
 _LOCKED = 0.025  # of r: how far a locked limit may move
 _DIFFERENT = 0.25  # of r: how far two proposals must differ in some limit
+_AGAIN = 192  # candidates that are judged again: the most useful
+_APART = 64  # and so many that differ from each other
+
+
+Judge = Callable[[FloatArray], tuple[FloatArray, NDArray[np.bool_]]]
+"""Returns objectives (c, natural unit) at thresholds (c x k), and which of them are believed feasible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,31 +79,50 @@ def propose(
     base: Mapping[str, float],
     intents: Mapping[str, Intent],
     count: int,
+    judge: Judge | None = None,
 ) -> Proposals:
     """Return up to `count` thresholds that follow the intents, clearly different from each other.
 
-    Only if no candidate that follows them is believed feasible, the others are returned.
+    Only if no candidate that follows them is believed feasible, the others are returned. judge: judges the best candidates again;
+    None: the network's designs decide.
     """
     theta_base = _base(problem, base)
     directions = _directions(problem, intents)
     limits = Limits.of(problem)
     theta = _candidates(theta_base, directions, settings, seed)
-    with one_thread():
-        x = snapped(problem.space, pcm.designs(torch.from_numpy(np.vstack([theta_base, theta]))))
-        mean = belief.surrogates.mean(x)
-        mean = belief.natural(mean, torch.zeros_like(mean))[0]
-    objective = limits.goal * mean[:, 0].numpy()
-    nothing = torch.zeros_like(mean)
-    excess = limits.excess(mean[1:], nothing[1:], torch.from_numpy(theta), 0.0)
-    feasible = (excess <= settings.recommend_tolerance).all(1).numpy()
-    if not feasible.any():
-        raise InputError(_nothing_feasible(problem, limits, mean, theta_base))
-    gain = objective[0] - objective[1:]
-    utility = np.where(feasible, _utility(theta, theta_base, directions, gain, settings), -np.inf)
-    follows = feasible & _follows(theta - theta_base, directions, settings)
-    kept = _different(theta, np.where(follows, utility, -np.inf) if follows.any() else utility, settings, count)
+    follows = _follows(theta - theta_base, directions, settings)
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
-    return Proposals(theta_base, theta[kept], utility[kept], names, bool(follows.any()))
+    means = []
+    for some in (theta[follows], theta[~follows]):
+        with one_thread():
+            x = snapped(problem.space, pcm.designs(torch.from_numpy(np.vstack([theta_base, some]))))
+            mean = belief.surrogates.mean(x)
+            mean = belief.natural(mean, torch.zeros_like(mean))[0]
+        means.append(mean)
+        objective, worst = mean[:, 0].numpy(), _worst(limits, mean[1:], some)
+        feasible = worst <= settings.recommend_tolerance
+        if judge is not None and len(some):
+            utility = _utility(some, theta_base, directions, limits.goal * (objective[0] - objective[1:]), settings)
+            some = some[_shortlist(some, utility, np.where(feasible, 0.0, worst), settings)]
+            objective, feasible = judge(np.vstack([theta_base, some]))
+            feasible = feasible[1:]
+        if feasible.any():
+            utility = _utility(some, theta_base, directions, limits.goal * (objective[0] - objective[1:]), settings)
+            kept = _different(some, np.where(feasible, utility, -np.inf), settings, count)
+            return Proposals(theta_base, some[kept], utility[kept], names, len(means) == 1)
+    raise InputError(_nothing_feasible(problem, limits, torch.cat(means), theta_base))
+
+
+def _worst(limits: Limits, mean: Tensor, theta: FloatArray) -> FloatArray:
+    """Return the largest violation (c) of thresholds (c x k) by designs with these means (c x q)."""
+    return np.asarray(limits.excess(mean, torch.zeros_like(mean), torch.from_numpy(theta), 0.0).amax(1).numpy())
+
+
+def _shortlist(theta: FloatArray, utility: FloatArray, violation: FloatArray, settings: Settings) -> list[int]:
+    """Return which candidates to judge again; where none obeys its limits, the least violating ones come first."""
+    best = np.lexsort((-utility, violation))[:_AGAIN].tolist()
+    apart = _different(theta, np.where(violation == 0.0, utility, -np.inf), settings, _APART)
+    return list(dict.fromkeys([*best, *apart]))
 
 
 def _candidates(base: FloatArray, directions: FloatArray, settings: Settings, seed: int) -> FloatArray:
