@@ -98,6 +98,8 @@ def _from_solver(
     box, count = belief.problem.box, settings.batch_thresholds
     if focus is None:
         theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
+        if learner.iteration % 2:  # the ends of the box, in turn: people ask for them, and no other threshold is close
+            theta[0] = float(learner.iteration // 2 % 2)
     else:
         drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
         theta = box.to_theta(focus.array[list(dict.fromkeys(drawn.tolist()))])
