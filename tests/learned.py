@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -107,3 +108,34 @@ def model_of(problem: Problem, simulate: Simulate, count: int = 20, settings: Se
 
 def unit_points(count: int, dimension: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).random((count, dimension)))
+
+
+def band() -> Problem:
+    """A limit from below and one from above on the same output: they may contradict each other."""
+    return Problem(
+        "band",
+        [Real("x", 0, 1)],
+        Objective("f"),
+        [
+            Constraint("low", ">=", low=0.0, high=1.0, outputs="y"),
+            Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
+        ],
+    )
+
+
+@dataclass
+class Lab:
+    """An evaluator that keeps what it was asked for; evaluations of the given numbers, from 1 on, fail."""
+
+    simulate: Simulate
+    broken: tuple[int, ...] = ()
+    made: list[Evaluation] = field(default_factory=list)
+
+    def __call__(self, point: dict[str, float]) -> Evaluation:
+        number = len(self.made) + 1
+        if number in self.broken:
+            made = Evaluation(100 + number, "failed", "refine", point, {}, failure=f"no licence {number}")
+        else:
+            made = Evaluation(100 + number, "complete", "refine", point, self.simulate(point))
+        self.made.append(made)
+        return made

@@ -13,28 +13,11 @@ from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model
 from cbabo.refine import refine
-from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, valley
+from learned import Lab, lattice, model_of, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 AT = {"c": 1.0, "g": 0.0}
 ROW = np.array([[1.0, 0.0]])
-
-
-class Lab:
-    """An evaluator that keeps what it was asked for; evaluations of the given numbers, from 1 on, fail."""
-
-    def __init__(self, simulate: Simulate, broken: tuple[int, ...] = ()) -> None:
-        self.simulate, self.broken = simulate, broken
-        self.made: list[Evaluation] = []
-
-    def __call__(self, point: dict[str, float]) -> Evaluation:
-        number = len(self.made) + 1
-        if number in self.broken:
-            made = Evaluation(100 + number, "failed", "refine", point, {}, failure=f"no licence {number}")
-        else:
-            made = Evaluation(100 + number, "complete", "refine", point, self.simulate(point))
-        self.made.append(made)
-        return made
 
 
 def obeys(y: dict[str, float], c: float = 1.0, g: float = 0.0) -> bool:

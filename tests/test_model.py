@@ -17,7 +17,7 @@ from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model, outside_warnings
 from cbabo.step import step
-from learned import QUICK, evaluated, lattice, model_of, simulate_lattice, simulate_valley, valley
+from learned import QUICK, band, evaluated, lattice, model_of, simulate_lattice, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 
 AT = {"stress": 5.0, "frequency": 3.0}
@@ -233,15 +233,7 @@ def test_the_edge_itself_and_rounding_are_inside() -> None:
 
 
 def test_limits_that_contradict_each_other_are_answered() -> None:
-    problem = Problem(
-        "band",
-        [Real("x", 0, 1)],
-        Objective("f"),
-        [
-            Constraint("low", ">=", low=0.0, high=1.0, outputs="y"),
-            Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
-        ],
-    )
+    problem = band()
     model = model_of(problem, lambda p: {"f": p["x"] ** 2, "y": p["x"]}, 8)
     answer = model.predict({"low": 0.8, "top": 0.2})
     assert answer.probability_feasible == 0.0
@@ -525,15 +517,7 @@ def test_extreme_thresholds_are_numbers_to_the_solver_too(solving: Model) -> Non
 
 
 def test_limits_that_contradict_each_other_are_unreachable() -> None:
-    problem = Problem(
-        "band",
-        [Real("x", 0, 1)],
-        Objective("f"),
-        [
-            Constraint("low", ">=", low=0.0, high=1.0, outputs="y"),
-            Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
-        ],
-    )
+    problem = band()
     model = model_of(problem, lambda p: {"f": p["x"] ** 2, "y": p["x"]}, 8, Settings.default())
     answer = model.predict({"low": 0.8, "top": 0.2})
     assert answer.status == "unreachable"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cbabo import Constraint, Model, Objective, Problem, Real, problems
+from cbabo import Model, Problem, problems
 from cbabo import refine as module
 from cbabo.errors import InputError
 from cbabo.evaluations import Evaluation
 from cbabo.refine import better, refine, verified
 from learned import (
     QUICK,
-    Simulate,
+    Lab,
+    band,
     lattice,
     mirrored,
     model_of,
@@ -28,24 +29,6 @@ from learned import (
 )
 
 AT = {"c": 1.0, "g": 0.0}
-
-
-@dataclass
-class Lab:
-    """An evaluator that keeps what it was asked for; evaluations of the given numbers, from 1 on, fail."""
-
-    simulate: Simulate
-    broken: tuple[int, ...] = ()
-    made: list[Evaluation] = field(default_factory=list)
-
-    def __call__(self, point: dict[str, float]) -> Evaluation:
-        number = len(self.made) + 1
-        if number in self.broken:
-            made = Evaluation(100 + number, "failed", "refine", point, {}, failure=f"no licence {number}")
-        else:
-            made = Evaluation(100 + number, "complete", "refine", point, self.simulate(point))
-        self.made.append(made)
-        return made
 
 
 @pytest.fixture(scope="module")
@@ -211,15 +194,7 @@ def test_where_nothing_is_feasible_the_least_violation_wins(model: Model, lab: L
 
 
 def test_limits_that_contradict_each_other_end_in_an_answer() -> None:
-    problem = Problem(
-        "band",
-        [Real("x", 0, 1)],
-        Objective("f"),
-        [
-            Constraint("low", ">=", low=0.0, high=1.0, outputs="y"),
-            Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
-        ],
-    )
+    problem = band()
 
     def simulate(point: dict[str, float]) -> dict[str, float]:
         return {"f": point["x"] ** 2, "y": point["x"]}
