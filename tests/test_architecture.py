@@ -24,6 +24,7 @@ ROOMS = [
         "learner",
         "hazard",
         "belief",
+        "slsqp",
         "polish",
         "lattice",
         "mixed",

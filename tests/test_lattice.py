@@ -10,6 +10,7 @@ import pytest
 
 from cbabo import Discrete, Integer, Real
 from cbabo.lattice import Lattice, search
+from cbabo.slsqp import Region
 from cbabo.space import FloatArray, Space
 from learned import lattice as small
 from learned import valley
@@ -140,7 +141,7 @@ def test_estimates_that_mislead_are_made_up_for_by_solving(mixed: Lattice) -> No
 def test_bounds_of_the_variables_are_kept(mixed: Lattice) -> None:
     judge, solve, rank, _ = by(lambda x: float((10 * x[1] - 9.0) ** 2))
     lower, upper = np.array([0.0, 0.15, 0.0]), np.array([1.0, 0.45, 1.0])
-    found = search(mixed, Found(np.array([0.5, 0.3, 0.2]), 0.0), judge, solve, rank, lower, upper)
+    found = search(mixed, Found(np.array([0.5, 0.3, 0.2]), 0.0), judge, solve, rank, Region(lower, upper))
     assert all(0.15 <= f.x[1] <= 0.45 for f in found)
     assert found[0].x[1] == pytest.approx(0.4)
 
@@ -148,5 +149,5 @@ def test_bounds_of_the_variables_are_kept(mixed: Lattice) -> None:
 def test_bounds_without_a_legal_value_give_the_nearest(mixed: Lattice) -> None:
     judge, solve, rank, _ = by(lambda x: float(x[1]))
     lower, upper = np.array([0.0, 0.51, 0.0]), np.array([1.0, 0.59, 1.0])
-    found = search(mixed, Found(np.array([0.5, 0.53, 0.0]), 0.0), judge, solve, rank, lower, upper)
+    found = search(mixed, Found(np.array([0.5, 0.53, 0.0]), 0.0), judge, solve, rank, Region(lower, upper))
     assert found[0].x[1:] == pytest.approx([0.5, 0.0])

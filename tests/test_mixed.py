@@ -17,6 +17,7 @@ from cbabo.learner import Learner
 from cbabo.mixed import MixedSolver, solver_for
 from cbabo.model import make_model
 from cbabo.polish import Polished, Solver
+from cbabo.slsqp import Region
 from cbabo.space import FloatArray
 from learned import belief_of, evaluated, lattice, simulate_lattice, simulate_valley, valley
 
@@ -166,7 +167,7 @@ def test_the_least_violating_legal_design_is_returned_where_nothing_obeys(solver
 def test_solutions_stay_close_where_asked_to(solver: MixedSolver) -> None:
     start = rod().space.snap(np.array([[0.5, 0.5, 0.3]]))[0]
     lower, upper = np.clip(start - 0.15, 0.0, 1.0), np.clip(start + 0.15, 0.0, 1.0)
-    found = solver.within(solver.bound(np.array([[1.0, 1.0]]))[0], start, lower, upper)
+    found = solver.within(solver.bound(np.array([[1.0, 1.0]]))[0], start, Region(lower, upper))
     assert found
     for one in found:
         assert legal(rod(), one.x)

@@ -13,6 +13,7 @@ from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.belief import Belief
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.polish import Polished, Solver
+from cbabo.slsqp import Region
 from cbabo.space import FloatArray
 from learned import belief_of, evaluated, mirrored, simulate_mirrored, simulate_valley, valley
 
@@ -108,7 +109,7 @@ def test_the_best_of_several_starts_is_returned() -> None:
 
 def test_the_solution_stays_within_bounds_of_the_variables(solver: Solver) -> None:
     bound = solver.bound(at(2.0)[None])[0]
-    found = solver.solve(bound, np.array([0.2, 0.2]), np.array([0.0, 0.1]), np.array([0.4, 0.3]))
+    found = solver.solve(bound, np.array([0.2, 0.2]), Region(np.array([0.0, 0.1]), np.array([0.4, 0.3])))
     assert found.x == pytest.approx([0.4, 0.3], abs=1e-6)
 
 
@@ -249,7 +250,7 @@ def test_nearest_weighs_violations_by_their_units() -> None:
     for scale, expected in (([1.0, 1.0], 0.5), ([9.0, 1.0], 0.9), ([1.0, 9.0], 0.1)):
         found = solver.nearest(bound, np.array([0.3]), np.array(scale))
         assert found.x[0] == pytest.approx(expected, abs=2e-3)
-    held = solver.nearest(bound, np.array([0.3]), np.ones(2), np.array([0.0]), np.array([0.4]))
+    held = solver.nearest(bound, np.array([0.3]), np.ones(2), Region(np.array([0.0]), np.array([0.4])))
     assert held.x[0] == pytest.approx(0.4, abs=1e-6)
 
 

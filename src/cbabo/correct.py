@@ -21,6 +21,7 @@ from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.mixed import solver_for
 from cbabo.model import Model
 from cbabo.polish import Solution, Solver
+from cbabo.slsqp import Region
 from cbabo.space import FloatArray, Point
 from cbabo.threads import one_thread
 
@@ -50,8 +51,7 @@ def correct(model: Model, row: FloatArray, centre: Point, made: Sequence[Evaluat
         bound = solver.bound(theta)[0] - sign * rest[output] - _WARY * np.abs(error[output]) - _ROUNDING
         best = solver.floor(theta[0])
         around = space.unit(space.array([centre]))[0] if best is None else solver.belief.surrogates.x[best].numpy()
-        lower, upper = np.clip(around - _BOX, 0.0, 1.0), np.clip(around + _BOX, 0.0, 1.0)
-        found = solver.within(bound, around, lower, upper)
+        found = solver.within(bound, around, Region(np.clip(around - _BOX, 0.0, 1.0), np.clip(around + _BOX, 0.0, 1.0)))
         new = [s for s in found if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > _SAME]
         if not new:
             return None

@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cbabo.slsqp import CUBE, Region
 from cbabo.space import FloatArray, Real, Space
 
 _MOST = 3000  # combinations that are judged at once
@@ -63,11 +64,11 @@ class Lattice:
         places = tuple(v.to_unit(np.asarray(v.values, dtype=np.float64)) for v in some)
         return cls(np.array(at), places, len(at) == space.dimension)
 
-    def held(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (d each) within which the discrete variables cannot move."""
+    def held(self, x: FloatArray) -> Region:
+        """Return the region in which the discrete variables cannot move."""
         lower, upper = np.zeros(len(x)), np.ones(len(x))
         lower[self.at] = upper[self.at] = x[self.at]
-        return lower, upper
+        return Region(lower, upper)
 
     def around(self, x: FloatArray, reach: int, most: int = _MOST) -> FloatArray:
         """Return legal designs (c x d) up to so many steps from x in each discrete variable, the nearest first.
@@ -103,18 +104,17 @@ def search(
     judge: Callable[[Found, FloatArray], FloatArray],
     solve: Callable[[FloatArray], Found],
     rank: Callable[[Found], tuple[float, ...]],
-    lower: FloatArray | float = 0.0,
-    upper: FloatArray | float = 1.0,
+    region: Region = CUBE,
 ) -> list[Found]:
     """Return what was found at legal designs around a relaxed one, the best (of lowest rank) first.
 
     judge: estimates what solving would give at candidates (c x d), from what was found close by; lower is better. solve: finds
-    the best continuous variables at the discrete ones of a design. lower, upper: bounds (d) that the discrete ones keep, too.
+    the best continuous variables at the discrete ones of a design. region: where the discrete ones stay, too.
     """
     found: dict[bytes, Found] = {}
     best, centre, reach = None, start, _REACH
     for _ in range(_MOVES):
-        designs = _inside(lattice, lattice.around(centre.x, reach), lower, upper)
+        designs = _inside(lattice, lattice.around(centre.x, reach), region)
         in_vain, solved = 0, 0
         for x in designs[np.argsort(judge(centre, designs), kind="stable")]:
             key = x[lattice.at].tobytes()
@@ -131,9 +131,9 @@ def search(
     return sorted(found.values(), key=rank)
 
 
-def _inside(lattice: Lattice, designs: FloatArray, lower: FloatArray | float, upper: FloatArray | float) -> FloatArray:
-    """Keep the designs within bounds; the nearest one if none is."""
+def _inside(lattice: Lattice, designs: FloatArray, region: Region) -> FloatArray:
+    """Keep the designs within a region; the nearest one if none is."""
     at = lattice.at
-    low, high = (np.broadcast_to(b, designs.shape[1])[at] for b in (lower, upper))
+    low, high = (end[at] for end in region.ends(designs.shape[1]))
     some = ((designs[:, at] >= low - _WITHIN) & (designs[:, at] <= high + _WITHIN)).all(axis=1)
     return designs[some] if some.any() else designs[:1]

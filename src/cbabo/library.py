@@ -118,11 +118,11 @@ class Quick:
         )
         chance = np.stack(
             [
-                np.where(solver.known(x), 0.0, self.sight.probability(bound, z, s)),
+                np.where(solver.known(x), 0.0, solver.joint(bound, z, s)),
                 np.where(
                     (entry < 0) | solver.known(library.x[entry]),
                     0.0,
-                    self.sight.probability(bound, library.mean[entry], library.std[entry]),
+                    solver.joint(bound, library.mean[entry], library.std[entry]),
                 ),
                 np.where(floor < 0, 0.0, 1.0),
             ]
@@ -242,17 +242,6 @@ class Sight:
         with torch.no_grad():
             mean, std = s.mean_and_std(torch.from_numpy(x))
         return ((mean - s.centre) / s.scale).numpy(), (std / s.scale).numpy()
-
-    def probability(self, bound: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
-        """Return the probability (b) that designs with these means and deviations (b x q) obey their bounds (b x r)."""
-        solver = self._solver
-        room = (bound - solver.sign * z[:, solver.output]) / s[:, solver.output]
-        above, below = np.full((len(z), s.shape[1]), np.inf), np.full((len(z), s.shape[1]), np.inf)
-        for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
-            side = above if sign > 0 else below
-            side[:, output] = np.minimum(side[:, output], room[:, j])
-        within = torch.special.ndtr(torch.from_numpy(above)) - torch.special.ndtr(torch.from_numpy(-below))
-        return np.asarray(within.clamp_min(0.0).prod(1).numpy())
 
 
 def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:

@@ -17,6 +17,7 @@ import torch
 from cbabo.belief import Belief
 from cbabo.lattice import Lattice, search
 from cbabo.polish import NEARLY, RISK, ROUNDING, STARTS, Polished, Solution, Solver
+from cbabo.slsqp import CUBE, Region
 from cbabo.space import FloatArray
 
 _STEP = 1e-6  # of theta, for derivatives by it
@@ -64,38 +65,28 @@ class MixedSolver(Solver):
         """Return the answer by the surrogates alone."""
         return self.safe(bound, self._free.best(bound), probability)
 
-    def legal(
-        self, bound: FloatArray, relaxed: Solution, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
-    ) -> list[Solution]:
-        """Return legal solutions around a relaxed one, within bounds of the variables (d), the best first."""
+    def legal(self, bound: FloatArray, relaxed: Solution, region: Region = CUBE) -> list[Solution]:
+        """Return legal solutions around a relaxed one, within a region, the best first."""
         if relaxed.feasible:
             found = search(
                 self.lattice,
                 relaxed,
                 lambda centre, x: self._estimate(bound, centre, x),
-                lambda x: self._held(bound, x, lower, upper),
+                lambda x: self._held(bound, x, region),
                 lambda s: s.rank,
-                lower,
-                upper,
+                region,
             )
             if found[0].feasible:
                 return found
         return self._least_violating(bound, relaxed, np.ones_like(bound))
 
-    def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
-        """Return legal solutions close to a start, within bounds of the variables (d), the best first."""
-        return self.legal(bound, self._free.within(bound, start, lower, upper)[0], lower, upper)
+    def within(self, bound: FloatArray, start: FloatArray, region: Region) -> list[Solution]:
+        """Return legal solutions close to a start, within a region, the best first."""
+        return self.legal(bound, self._free.within(bound, start, region)[0], region)
 
-    def nearest(
-        self,
-        bound: FloatArray,
-        start: FloatArray,
-        scale: FloatArray,
-        lower: FloatArray | float = 0.0,
-        upper: FloatArray | float = 1.0,
-    ) -> Solution:
+    def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the legal design whose largest violation, in units of scale (r), is least."""
-        return self._least_violating(bound, self._free.nearest(bound, start, scale, lower, upper), scale)[0]
+        return self._least_violating(bound, self._free.nearest(bound, start, scale, region), scale)[0]
 
     def safe(self, bound: FloatArray, solution: Solution, probability: float) -> Polished:
         """Move a solution inside its bounds until its probability is the one asked for, by legal designs."""
@@ -126,7 +117,7 @@ class MixedSolver(Solver):
             return np.asarray(np.square(over / np.maximum(np.abs(rise), _STEP)).sum(1))
 
         def solve(x: FloatArray) -> _Met:
-            found = self.meet(theta, probability, x, *self.lattice.held(x))
+            found = self.meet(theta, probability, x, self.lattice.held(x))
             return _Met(x, None) if found is None else _Met(*found)
 
         best = search(self.lattice, free, judge, solve, lambda m: m.rank(theta))[0]
@@ -142,33 +133,29 @@ class MixedSolver(Solver):
             lambda s: s.rank,
         )
 
-    def _held(
-        self, bound: FloatArray, x: FloatArray, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
-    ) -> Solution:
+    def _held(self, bound: FloatArray, x: FloatArray, region: Region = CUBE) -> Solution:
         """Solve for the continuous variables at the discrete ones of x."""
         if self.lattice.complete:
             return self.at(bound, x)
-        return self.solve(bound, x, *self._within(x, lower, upper))
+        return self.solve(bound, x, self._within(x, region))
 
     def _least_violating(self, bound: FloatArray, relaxed: Solution, scale: FloatArray) -> list[Solution]:
         """Return legal designs around a relaxed one, the largest violation in units of scale (r) being least first."""
 
         def solve(x: FloatArray) -> Solution:
             complete = self.lattice.complete
-            return self.at(bound, x) if complete else self._free.nearest(bound, x, scale, *self.lattice.held(x))
+            return self.at(bound, x) if complete else self._free.nearest(bound, x, scale, self.lattice.held(x))
 
         def worst(x: FloatArray) -> FloatArray:
             return np.asarray(np.maximum((self._excess(bound, x) / scale).max(1), self._risk(x) / RISK))
 
         return search(self.lattice, relaxed, lambda _, x: worst(x), solve, lambda s: (float(worst(s.x[None])[0]),))
 
-    def _within(
-        self, x: FloatArray, lower: FloatArray | float, upper: FloatArray | float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (d each) that hold the discrete variables of x and keep the continuous ones within others."""
-        low, high = self.lattice.held(x)
+    def _within(self, x: FloatArray, region: Region) -> Region:
+        """Return the region that holds the discrete variables of x and keeps the continuous ones within another."""
+        low, high = self.lattice.held(x).ends(len(x))
         free = low < high
-        return np.where(free, lower, low), np.where(free, upper, high)
+        return Region(np.where(free, region.lower, low), np.where(free, region.upper, high))
 
     def _estimate(self, bound: FloatArray, centre: Solution, x: FloatArray) -> FloatArray:
         """Return what solving is expected to give at candidates (c x d) near a solution."""
@@ -202,7 +189,7 @@ class MixedSolver(Solver):
     def _finished(self, bound: FloatArray, found: Solution, probability: float) -> Polished:
         """Find a legal solution's own margins, and its probability."""
         if not self.lattice.complete:
-            found = self.inside(bound, found, probability, *self.lattice.held(found.x))
+            found = self.inside(bound, found, probability, self.lattice.held(found.x))
         return self._polished(bound, found)
 
     def _polished(self, bound: FloatArray, solution: Solution) -> Polished:

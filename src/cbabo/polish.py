@@ -15,16 +15,16 @@ as much more as the stated probability demands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, minimize
 from scipy.special import ndtr, ndtri
 
 from cbabo.belief import Belief
+from cbabo.slsqp import ACCURACY, CUBE, Region, minimise
 from cbabo.space import FloatArray
 
 STARTS = 3
@@ -38,8 +38,6 @@ NEARLY = 1e-3
 RISK = 0.05
 """Unit of the probability of a failure where violations are weighed against each other."""
 
-_ITERATIONS = 50
-_ACCURACY = 1e-6  # of the objective, standardised: far below what surrogates know; rounding errors begin at 1e-8
 _SETTLED = 1e-5  # change of the margins below which they are not found anew
 _FEASIBLE = 1e-5  # excess below which a solution obeys its bounds: the solver may stop within its accuracy of them
 _SAME = 1e-9  # distance in the unit cube below which two designs are one
@@ -133,9 +131,9 @@ class Solver:
             found.append(answer)
         return tuple(found)
 
-    def within(self, bound: FloatArray, start: FloatArray, lower: FloatArray, upper: FloatArray) -> list[Solution]:
-        """Return solutions close to a start, within bounds of the variables (d), the best first."""
-        found = self.solve(bound, start, lower, upper)
+    def within(self, bound: FloatArray, start: FloatArray, region: Region) -> list[Solution]:
+        """Return solutions close to a start, within a region, the best first."""
+        found = self.solve(bound, start, region)
         return [found if found.feasible else self.nearest(bound, found.x, np.ones_like(bound))]
 
     def predict(self, bound: FloatArray, probability: float) -> Polished:
@@ -154,14 +152,7 @@ class Solver:
                 solution, chance = safest, better
         return Polished(solution.x, solution.objective, chance, multipliers=solution.multipliers)
 
-    def inside(
-        self,
-        bound: FloatArray,
-        solution: Solution,
-        probability: float,
-        lower: FloatArray | float = 0.0,
-        upper: FloatArray | float = 1.0,
-    ) -> Solution:
+    def inside(self, bound: FloatArray, solution: Solution, probability: float, region: Region = CUBE) -> Solution:
         """Solve again with the margins that this probability asks for, from a solution that obeys its bounds."""
         if not solution.feasible:
             return solution
@@ -174,55 +165,43 @@ class Solver:
                     break
                 margin = 0.5 * (margin + last)  # alone they overshoot where deviations differ from place to place
             last = margin
-            inside = self.solve(bound - margin - ROUNDING, solution.x, lower, upper)
+            inside = self.solve(bound - margin - ROUNDING, solution.x, region)
             if not inside.feasible:
                 break
             solution = inside
         return solution
 
-    def solve(
-        self, bound: FloatArray, start: FloatArray, lower: FloatArray | float = 0.0, upper: FloatArray | float = 1.0
-    ) -> Solution:
+    def solve(self, bound: FloatArray, start: FloatArray, region: Region = CUBE) -> Solution:
         """Minimise the objective within bounds (r) from one start."""
         seen = _Seen(self)
-        d = len(start)
-        low, high = np.broadcast_to(lower, d), np.broadcast_to(upper, d)
-        found = _minimise(
+        found = minimise(
             lambda x: self.goal * float(seen(x)[0][0]),
             lambda x: self.goal * seen(x)[1][0],
             lambda x: -seen.excess(x, bound),
             lambda x: -seen.slope(x),
             start,
-            low,
-            high,
+            region,
         )
-        return self.at(bound, found.x[:d], found.multipliers[: len(bound)])
+        return self.at(bound, found.v, found.multipliers[: len(bound)])
 
-    def nearest(
-        self,
-        bound: FloatArray,
-        start: FloatArray,
-        scale: FloatArray,
-        lower: FloatArray | float = 0.0,
-        upper: FloatArray | float = 1.0,
-    ) -> Solution:
+    def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
         seen = _Seen(self)
         d = len(start)
-        start = np.clip(start, lower, upper)
+        low, high = region.ends(d)
+        start = np.clip(start, low, high)
         unit = scale if self.hazard is None else np.append(scale, RISK)
         worst = float(np.max(seen.excess(start, bound) / unit))
         away = np.eye(d + 1)[-1]
-        found = _minimise(
+        found = minimise(
             lambda v: float(v[-1]),
             lambda v: away,
             lambda v: v[-1] - seen.excess(v[:d], bound) / unit,
             lambda v: np.column_stack([-seen.slope(v[:d]) / unit[:, None], np.ones(len(unit))]),
             np.append(start, worst),
-            np.append(np.broadcast_to(lower, d), -_WIDEST),
-            np.append(np.broadcast_to(upper, d), max(worst, 0.0) + _WIDEST),
+            Region(np.append(low, -_WIDEST), np.append(high, max(worst, 0.0) + _WIDEST)),
         )
-        return self.at(bound, found.x[:d])
+        return self.at(bound, found.v[:d])
 
     def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
         """Return the thresholds nearest to theta (k) that are believed to be met with this probability; None if none are."""
@@ -230,31 +209,21 @@ class Solver:
         return None if found is None else found[1]
 
     def meet(
-        self,
-        theta: FloatArray,
-        probability: float,
-        start: FloatArray,
-        lower: FloatArray | float = 0.0,
-        upper: FloatArray | float = 1.0,
+        self, theta: FloatArray, probability: float, start: FloatArray, region: Region = CUBE
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return a design, and the thresholds nearest to theta (k) that it is believed to meet; None if there are none."""
         x, relaxed = start, theta
         for _ in range(MARGINS):
             std = self.pointwise.std(x)[self.output]
             margin = ndtri(probability ** (1.0 / len(std))) * std + ROUNDING
-            found = self.relaxed(theta, x, margin, lower, upper)
+            found = self.relaxed(theta, x, margin, region)
             if found is None:
                 return None
             x, relaxed = found[: len(x)], theta + found[len(x) :]
         return x, np.asarray(np.minimum(relaxed, 1.0))
 
     def relaxed(
-        self,
-        theta: FloatArray,
-        start: FloatArray,
-        margin: FloatArray,
-        lower: FloatArray | float = 0.0,
-        upper: FloatArray | float = 1.0,
+        self, theta: FloatArray, start: FloatArray, margin: FloatArray, region: Region = CUBE
     ) -> FloatArray | None:
         """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
         seen = _Seen(self)
@@ -274,27 +243,35 @@ class Solver:
             by_theta[rows, threshold[rows]] = rise[rows]
             return np.column_stack([by_x, by_theta])
 
+        (low, high), most = region.ends(d), np.clip(1.0 - theta, 0.0, None)
         weight = np.append(np.zeros(d), np.ones(k))
-        found = _minimise(
+        found = minimise(
             lambda v: float((weight * v**2).sum()),
             lambda v: 2.0 * weight * v,
             room,
             slope,
-            np.append(start, np.clip(1.0 - theta, 0.0, None)),
-            np.append(np.broadcast_to(lower, d), np.zeros(k)),
-            np.append(np.broadcast_to(upper, d), np.clip(1.0 - theta, 0.0, None)),
-            accuracy=_ACCURACY**2,  # of squares
+            np.append(start, most),
+            Region(np.append(low, np.zeros(k)), np.append(high, most)),
+            accuracy=ACCURACY**2,  # of squares
         )
-        return found.x if float(room(found.x).min()) >= -_FEASIBLE else None
+        return found.v if float(room(found.v).min()) >= -_FEASIBLE else None
 
     def probability(self, bound: FloatArray, x: FloatArray) -> float:
-        """Return the probability that a design obeys its bounds (r), outputs taken as independent."""
+        """Return the probability that a design obeys its bounds (r)."""
         z, s = self.pointwise.mean_and_jacobian(x)[0], self.pointwise.std(x)
-        room = (bound - self.sign * z[self.output]) / s[self.output]
-        above, below = np.full(len(z), np.inf), np.full(len(z), np.inf)
-        np.minimum.at(above, self.output[self.sign > 0], room[self.sign > 0])
-        np.minimum.at(below, self.output[self.sign < 0], room[self.sign < 0])
-        return float(np.prod(np.maximum(ndtr(above) - ndtr(-below), 0.0)))
+        return float(self.joint(bound[None], z[None], s[None])[0])
+
+    def joint(self, bound: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
+        """Return the probability (b) that designs with means z and deviations s (b x q) obey their bounds (b x r).
+
+        Outputs are taken as independent.
+        """
+        room = (bound - self.sign * z[:, self.output]) / s[:, self.output]
+        above, below = np.full(s.shape, np.inf), np.full(s.shape, np.inf)
+        for j, (output, sign) in enumerate(zip(self.output, self.sign, strict=True)):
+            side = above if sign > 0 else below
+            side[:, output] = np.minimum(side[:, output], room[:, j])
+        return np.asarray(np.prod(np.maximum(ndtr(above) - ndtr(-below), 0.0), axis=1))
 
     def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
         """Return measured designs that are good for these bounds (r), apart from each other."""
@@ -350,36 +327,6 @@ class Solver:
         seen = _Seen(self)
         multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
         return Solution(x, float(self.goal * seen(x)[0][0]), float(np.max(seen.excess(x, bound))), multipliers)
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    x: FloatArray
-    multipliers: FloatArray
-
-
-def _minimise(
-    value: Callable[[FloatArray], float],
-    slope: Callable[[FloatArray], FloatArray],
-    room: Callable[[FloatArray], FloatArray],
-    room_slope: Callable[[FloatArray], FloatArray],
-    start: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    accuracy: float = _ACCURACY,
-) -> _Found:
-    """Minimise a value where room (r) is not below zero, within low and high."""
-    found = minimize(  # type: ignore[call-overload]
-        value,
-        np.clip(start, low, high),
-        jac=slope,
-        bounds=Bounds(low, high),
-        constraints=[{"type": "ineq", "fun": room, "jac": room_slope}],
-        method="SLSQP",
-        options={"maxiter": _ITERATIONS, "ftol": accuracy},
-    )
-    x = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
-    return _Found(np.clip(x, low, high), np.asarray(found.multipliers))
 
 
 class _Seen:
