@@ -37,8 +37,9 @@ NEARLY = 1e-3
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_NEAR = 3  # entries from which a threshold is answered
-_CORRECTIONS = (0.0, 3.0, 1e4, 1e4)  # what is added to the diagonal of H in each
+_NEAR = 2  # entries from which a threshold is answered
+_ROUGHLY = 12  # iterations of the programs from there, of which one result goes on
+_CORRECTIONS = (0.0, 3.0, 1e4)  # what is added to the diagonal of H in each
 _MARGINS = 2  # corrections in which margins are found anew
 _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
@@ -152,7 +153,7 @@ class Quick:
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         x, lam = self._program(
-            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output
+            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output, _ROUGHLY
         )
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
@@ -172,7 +173,14 @@ class Quick:
         return x, kept[:, :r]
 
     def _program(
-        self, x: FloatArray, z: FloatArray, J: FloatArray, H: FloatArray, bound: FloatArray, output: NDArray[np.int64]
+        self,
+        x: FloatArray,
+        z: FloatArray,
+        J: FloatArray,
+        H: FloatArray,
+        bound: FloatArray,
+        output: NDArray[np.int64],
+        iterations: int = qp.ITERATIONS,
     ) -> tuple[FloatArray, FloatArray]:
         """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r)."""
         sign, free = self.sight.sign, self.free
@@ -185,6 +193,7 @@ class Quick:
             np.where(free, -x, -1.0),
             np.where(free, 1.0 - x, 1.0),
             np.full(len(x), self._penalty),
+            iterations,
         )
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
