@@ -14,7 +14,8 @@ import torch
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answers import Recommendation
 from cbabo.errors import InputError
-from cbabo.recommend import ByNetwork, _candidates, _different, _follows, _utility, propose
+from cbabo.recommend import ByNetwork, _around, _candidates, _different, _follows, _ranked, _sizes, _utility, propose
+from cbabo.seeding import child
 from learned import QUICK, mirrored, model_of, simulate_mirrored, simulate_valley, valley
 
 BASE = {"c": 1.4, "g": -0.2}
@@ -174,8 +175,8 @@ def test_what_is_recommended_is_believed_feasible(model: Model) -> None:
 
 def test_candidates_are_four_fifths_guided() -> None:
     base, directions = np.array([0.5, 0.5, 0.5]), np.array([-1.0, 0.0, 1.0])
-    settings = QUICK.replace(recommend_candidates=10_000, recommend_range=0.2)
-    theta = _candidates(base, directions, settings, 0)
+    settings = QUICK.replace(recommend_range=0.2)
+    theta = _candidates(base, directions, settings, 10_000, child(0, "recommend"))
     assert theta.shape == (10_000, 3)
     guided, explored = theta[:8000] - base, theta[8000:] - base
     assert (guided[:, 0] < 0).all()
@@ -186,14 +187,14 @@ def test_candidates_are_four_fifths_guided() -> None:
     assert np.abs(guided[:, [0, 2]]).mean() == pytest.approx(half_normal, rel=0.03)
     assert explored.std(axis=0) == pytest.approx(0.08, rel=0.06)
     assert np.abs(explored.mean(axis=0)).max() < 0.01
-    edge = _candidates(np.array([0.0, 1.0, 1.0]), directions, settings, 0)
+    edge = _candidates(np.array([0.0, 1.0, 1.0]), directions, settings, 100, child(0, "recommend"))
     assert ((edge >= 0) & (edge <= 1)).all()
 
 
 @pytest.mark.parametrize("guided", [0.0, 1.0])
 def test_the_shares_may_be_anything(guided: float) -> None:
-    settings = QUICK.replace(recommend_candidates=11, recommend_guided=guided)
-    theta = _candidates(np.array([0.5]), np.array([1.0]), settings, 0)
+    settings = QUICK.replace(recommend_guided=guided)
+    theta = _candidates(np.array([0.5]), np.array([1.0]), settings, 11, child(0, "recommend"))
     assert len(theta) == 11
     assert (theta > 0.5).all() == (guided == 1.0)
 
@@ -242,17 +243,25 @@ def test_following_by_hand() -> None:
 
 def test_choosing_different_ones_by_hand() -> None:
     theta = np.array([[0.50], [0.51], [0.56], [0.60], [0.10]])
-    utility = np.array([3.0, 4.0, 2.0, 1.0, -np.inf])
-    assert _different(theta, utility, QUICK, 9) == [1, 2]  # 0.05 apart at least, and what is infeasible never
-    assert _different(theta, utility, QUICK, 1) == [1]
-    assert _different(theta, np.array([1.0, 0, 0, 0, 5.0]), QUICK, 9) == [4, 0, 2]
+    best_first = np.array([1, 0, 2, 3])
+    assert _different(theta, best_first, QUICK, 9) == [1, 2]  # 0.05 apart at least
+    assert _different(theta, best_first, QUICK, 1) == [1]
+    assert _different(theta, np.array([4, 0, 1, 2, 3]), QUICK, 9) == [4, 0, 2]
+    assert _different(theta, best_first[:0], QUICK, 9) == []
+
+
+def test_of_equally_good_ones_that_which_changes_less_comes_first() -> None:
+    theta = np.array([[0.9], [0.5], [0.8], [0.6], [0.7]])
+    worth = np.array([3.0, -np.inf, 3.0 + 1e-7, 1.0, 2.9])
+    assert _ranked(theta, np.array([0.5]), worth).tolist() == [2, 0, 4, 3]
+    assert _ranked(theta, np.array([1.0]), worth).tolist() == [0, 2, 4, 3]
 
 
 def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     """Everything recomputed plainly from the candidates."""
     box, limits = model.problem.box, model.belief.limits
     base, directions = box.to_theta(box.array(BASE))[0], np.array([-1.0, 1.0])
-    theta = _candidates(base, directions, model.settings, model.seed)
+    theta = _candidates(base, directions, model.settings, 3000, child(model.seed, "recommend"))
     mean = model.surrogates.mean(model.pcm.designs(torch.from_numpy(np.vstack([base, theta])))).numpy()
     obeyed = (box.violations(mean[1:], box.from_theta(theta)) <= 1e-4).all(axis=1)
     usable = obeyed & _follows(theta - base, directions, model.settings)
@@ -263,6 +272,55 @@ def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     assert found.utility[0] == pytest.approx(score.max(), rel=1e-9)
     assert found.followed
     assert limits.goal == 1.0
+
+
+@pytest.mark.parametrize(
+    ("total", "rounds", "sizes"),
+    [(3000, 0, [3000]), (2000, 16, [1008] + [62] * 16), (5, 16, [5]), (1, 3, [1]), (7, 3, [4, 1, 1, 1])],
+)
+def test_rounds_share_half_of_the_candidates(total: int, rounds: int, sizes: list[int]) -> None:
+    assert _sizes(QUICK.replace(recommend_candidates=total, recommend_rounds=rounds)) == sizes
+
+
+def test_rounds_find_better_limits_with_as_many_candidates(car: Model) -> None:
+    base = dict.fromkeys(car.problem.box.names, 3.0)
+    intents: dict[str, Any] = dict.fromkeys(("c1", "c3", "c9"), "tighten") | dict.fromkeys(("c5", "c7", "c8"), "loosen")
+    asked = 0
+
+    class Counted(ByNetwork):
+        def __call__(self, theta: Any) -> Any:
+            nonlocal asked
+            asked += len(theta)
+            return super().__call__(theta)
+
+    judge = Counted(car.belief, car.pcm, 1e-4)
+    found = []
+    for rounds in (0, 16):
+        asked = 0
+        settings = car.settings.replace(recommend_candidates=2000, recommend_rounds=rounds)
+        found.append(propose(car.problem, settings, 0, judge, base, intents, 4))
+        assert asked == 2001
+    assert found[1].utility[0] > 1.1 * found[0].utility[0]
+    assert found[1].followed
+    assert len(found[1].theta) == 4
+    assert np.abs(found[1].theta - found[1].base).max() <= 0.4 + 1e-9
+
+
+def test_a_round_keeps_to_what_is_asked_for() -> None:
+    """Around the two believed ones, which are the best; with directions they are followed, within the box and the reach."""
+    theta = np.array([[0.4, 0.2, 0.99], [0.1, 0.2, 0.3], [0.35, 0.2, 0.95]])
+    base, directions, random = np.array([0.45, 0.2, 0.9]), np.array([-1.0, 0.0, 1.0]), child(0, "recommend")
+    worth = np.array([1.0, -np.inf, 2.0])
+    new = _around(theta, worth, base, directions, QUICK, 1, 500, random)
+    assert new.shape == (500, 3)
+    assert _follows(new - base, directions, QUICK).all()
+    assert ((new >= 0.0) & (new <= 1.0)).all()
+    assert np.abs(new - base).max() <= 0.4 + 1e-12
+    assert np.abs(new[:, 0] - 0.375).mean() < 0.1
+    free = _around(theta, worth, base, None, QUICK, 1, 500, random)
+    assert (free[:, 0] > base[0]).any()
+    late = _around(theta, worth, base, None, QUICK, 12, 500, random)
+    assert (late - theta[[2, 0]][np.arange(500) % 2]).std() < 0.2 * (free - theta[[2, 0]][np.arange(500) % 2]).std()
 
 
 # ---- refusals

@@ -18,7 +18,7 @@ from learned import evaluated, simulate_valley, valley
 from restated import Restatement, range_of
 from simulators import make_beam, simulate_beam
 
-SETTINGS = Settings.default().replace(library=20, recommend_candidates=300)
+SETTINGS = Settings.default().replace(library=20)
 CASES = ("valley", "beam", "three_truss", "car")
 ALL = 1024.0
 
@@ -155,14 +155,14 @@ def test_refinement_does_not_care_for_units(case: str, theta: tuple[float, float
 # ---- recommendations
 
 
-@pytest.mark.parametrize("case", ["valley", "three_truss"])
+@pytest.mark.parametrize("case", ["valley", "beam", "three_truss"])
 def test_recommendations_do_not_care_for_units(case: str) -> None:
     evaluations = data(case)
     problem = evaluations.problem
     intents = dict(zip(problem.box.names, ("tighten", "loosen", "lock"), strict=False))
 
     def proposed(restatement: Restatement) -> FloatArray:
-        model = make_model(restatement.evaluations(evaluations), Learner(0), SETTINGS, 0)
+        model = make_model(restatement.evaluations(evaluations), Learner(0), Settings.default(), 0)
         box = model.problem.box
         base = box.named(box.from_theta(np.full((1, len(box.names)), 0.6))[0])
         found = model.recommend(base, intents)  # type: ignore[arg-type]

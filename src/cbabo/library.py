@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from cbabo import qp
 from cbabo.polish import NEARLY, ROUNDING, Polished, Solver
@@ -34,14 +35,17 @@ from cbabo.space import FloatArray, Real
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_NEAR = 3  # entries from which a threshold is answered
-_CORRECTIONS = (0.0, 3.0, 1e4, 1e4)  # what is added to the diagonal of H in each
+_NEAR = 2  # entries from which a threshold is answered
+_ROUGHLY = 12  # iterations of the programs from there, of which one result goes on
+_CORRECTIONS = (0.0, 3.0, 1e4)  # what is added to the diagonal of H in each
 _MARGINS = 2  # corrections in which margins are found anew
 _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
 _EQUAL = 1e-7  # difference below which two results are equally good
+_ACTIVE = 1e-4  # room below which a requirement holds a design back
+_EDGE = 1e-6  # the same for the ends of a variable
 _PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
 
 
@@ -80,7 +84,9 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     nothing = np.zeros(len(solver.output))
     x = np.array([f.x for f in found])
     multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
-    library = _entered(solver, theta[:first], x, multipliers, probability)
+    library = _entered(
+        solver, theta[:first], x, _prices(solver, theta[:first], x, multipliers, probability), probability
+    )
     while len(library.theta) < count:
         new = theta[len(library.theta) : 2 * len(library.theta)]
         library = _joined(library, Quick(solver, library).entries(new, probability, _THOROUGH))
@@ -157,7 +163,7 @@ class Quick:
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         x, lam = self._program(
-            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output
+            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output, _ROUGHLY
         )
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
@@ -178,7 +184,14 @@ class Quick:
         return x, kept[:, :r]
 
     def _program(
-        self, x: FloatArray, z: FloatArray, J: FloatArray, H: FloatArray, bound: FloatArray, output: NDArray[np.int64]
+        self,
+        x: FloatArray,
+        z: FloatArray,
+        J: FloatArray,
+        H: FloatArray,
+        bound: FloatArray,
+        output: NDArray[np.int64],
+        iterations: int = qp.ITERATIONS,
     ) -> tuple[FloatArray, FloatArray]:
         """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r)."""
         sign, free = self.sight.sign, self.free
@@ -191,6 +204,7 @@ class Quick:
             np.where(free, -x, -1.0),
             np.where(free, 1.0 - x, 1.0),
             np.full(len(x), self._penalty),
+            iterations,
         )
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
@@ -258,6 +272,29 @@ def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: Floa
     margin = _margin(solver, std, multipliers, probability)
     parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
     return Library(*(np.ascontiguousarray(part) for part in parts))
+
+
+def _prices(
+    solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
+) -> FloatArray:
+    """Return the multipliers (m x r) that best explain designs x (m x d) as optima at theta (m x k).
+
+    The solver's own are its last step's, and anything where requirements compete: unlike these they do not depend on x alone.
+    """
+    sight = Sight(solver)
+    z, J = sight.mean_and_slope(x)
+    needed = solver.sign * z[:, solver.output] + _margin(solver, sight.mean_and_std(x)[1], multipliers, probability)
+    active = needed >= solver.bound(theta) - _ACTIVE
+    edges = np.eye(x.shape[1])
+    prices = np.zeros_like(multipliers)
+    for i, design in enumerate(x):
+        held = np.concatenate([-edges[design <= _EDGE], edges[design >= 1.0 - _EDGE]])
+        pushed = np.concatenate([solver.sign[active[i], None] * J[i, solver.output[active[i]]], held])
+        length = np.maximum(np.linalg.norm(pushed, axis=1), np.finfo(np.float64).tiny)
+        if active[i].any():
+            found = nnls((pushed / length[:, None]).T, -solver.goal * J[i, 0])[0]
+            prices[i, active[i]] = (found / length)[: active[i].sum()]
+    return prices
 
 
 def _joined(a: Library, b: Library) -> Library:

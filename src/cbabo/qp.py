@@ -23,7 +23,9 @@ import numpy as np
 
 from cbabo.space import FloatArray
 
-_ITERATIONS = 16
+ITERATIONS = 16
+"""After which programs are solved as exactly as they can be."""
+
 _LEAST = 1e-11  # tau at which a program counts as solved; smaller ones lose digits
 _SHORT = 0.98  # of the way to the nearest bound that a step goes
 _CENTRAL = 0.1  # of the width between low and high that the start keeps from both
@@ -42,11 +44,18 @@ class Minima:
 
 
 def minimise(
-    g: FloatArray, H: FloatArray, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, mu: FloatArray
+    g: FloatArray,
+    H: FloatArray,
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    mu: FloatArray,
+    iterations: int = ITERATIONS,
 ) -> Minima:
     """Solve b programs; low < high."""
     given = (g, H, A, c, low, high, mu)
-    parts = [_minimise(*(_last(t[i : i + _CHUNK]) for t in given)) for i in range(0, len(g), _CHUNK)]
+    parts = [_minimise(iterations, *(_last(t[i : i + _CHUNK]) for t in given)) for i in range(0, len(g), _CHUNK)]
     if not parts:
         return Minima(np.empty_like(g), np.empty_like(c))
     p, lam = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
@@ -54,7 +63,14 @@ def minimise(
 
 
 def _minimise(
-    g: FloatArray, H: FloatArray, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, mu: FloatArray
+    iterations: int,
+    g: FloatArray,
+    H: FloatArray,
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    mu: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     d, r = len(g), len(c)
     p = np.clip(0.0, low + _CENTRAL * (high - low), high - _CENTRAL * (high - low))
@@ -68,7 +84,7 @@ def _minimise(
     # everything that stays above zero in one array: w, s, p - low, high - p, and below them their multipliers
     near = np.concatenate([w, s, p - low, high - p])
     far = np.concatenate([lam, mu - lam, u, v])
-    for _ in range(_ITERATIONS):
+    for _ in range(iterations):
         product = near * far
         tau = product.mean(0)
         newton = _Newton.at(g + _times(H, p), H, A, near, far)

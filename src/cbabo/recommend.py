@@ -7,7 +7,8 @@ Symbols and shapes
     r                 reach, a setting
 
 Guided candidates move every limit as its intent says (half-normal steps of deviation 0.5 r, locked ones within 0.025 r); the
-others explore with deviation 0.4 r. Kept are those whose answers obey their own thresholds. The score of a candidate: w_f times
+others explore with deviation 0.4 r. Where there are rounds, these are half of the candidates, and each looks around the best so
+far, with shorter steps. Kept are those whose answers obey their own thresholds. The score of a candidate: w_f times
 the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for every unit by which a limit is
 relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
 
@@ -47,6 +48,11 @@ _DIRECTIONS = {"tighten": -1, "<": -1, "lock": 0, "=": 0, "loosen": 1, ">": 1}
 _NAMES = {-1: "tighten", 0: "lock", 1: "loosen"}
 _LOCKED = 0.025  # of r: how far a locked limit may move
 _DIFFERENT = 0.25  # of r: how far two proposals must differ in some limit
+_PARENTS = 8  # best candidates so far, around which a further round looks
+_NARROWER = 0.8  # by which steps shrink from round to round
+_MOVED = 0.5  # share of the limits that a step moves
+_EQUAL = 1e-5  # of the range of scores: closer ones are equally good, and rounding does not decide between them
+_FURTHEST = 2.0  # of r: how far rounds may lead from the base
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +96,29 @@ def propose(
 
     Only if no candidate that follows them is believed feasible, the others are returned.
     """
+    random = child(seed, "recommend")
     theta_base = _base(problem, base)
     directions = _directions(problem, intents)
-    theta = _candidates(theta_base, directions, settings, seed)
+    sizes = _sizes(settings)
+    theta = _candidates(theta_base, directions, settings, sizes[0], random)
     both = np.vstack([theta_base, theta])
     objective, believed = judge(both)
-    feasible = believed[1:]
-    if not feasible.any():
+    if not believed[1:].any():
         raise InputError(_nothing_feasible(problem, judge.nearest(theta_base, both)))
-    gain = objective[0] - objective[1:]
-    utility = np.where(feasible, _utility(theta, theta_base, directions, gain, settings), -np.inf)
-    follows = feasible & _follows(theta - theta_base, directions, settings)
-    kept = _different(theta, np.where(follows, utility, -np.inf) if follows.any() else utility, settings, count)
+    now, worth, followed = objective[0], np.empty(0), False
+    for i, size in enumerate([0, *sizes[1:]]):
+        if i:
+            new = _around(theta, worth, theta_base, directions if followed else None, settings, i, size, random)
+            theta = np.vstack([theta, new])
+            found = judge(new)
+            objective, believed = np.append(objective, found[0]), np.append(believed, found[1])
+        utility = _utility(theta, theta_base, directions, now - objective[1:], settings)
+        follows = believed[1:] & _follows(theta - theta_base, directions, settings)
+        followed = bool(follows.any())
+        worth = np.where(follows if followed else believed[1:], utility, -np.inf)
+    kept = _different(theta, _ranked(theta, theta_base, worth), settings, count)
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
-    return Proposals(theta_base, theta[kept], utility[kept], names, bool(follows.any()))
+    return Proposals(theta_base, theta[kept], worth[kept], names, followed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +184,46 @@ class BySolver:
             return self.solver.closest(base, self.probability)
 
 
-def _candidates(base: FloatArray, directions: FloatArray, settings: Settings, seed: int) -> FloatArray:
-    random = child(seed, "recommend")
-    total, r = settings.recommend_candidates, settings.recommend_range
+def _sizes(settings: Settings) -> list[int]:
+    """Return how many candidates are tried at first and in each further round."""
+    total, rounds = settings.recommend_candidates, settings.recommend_rounds
+    later = total // 2 // rounds if rounds else 0
+    return [total - rounds * later] + [later] * rounds * (later > 0)
+
+
+def _candidates(
+    base: FloatArray, directions: FloatArray, settings: Settings, total: int, random: np.random.Generator
+) -> FloatArray:
+    r = settings.recommend_range
     guided = round(settings.recommend_guided * total)
     steps = np.abs(random.normal(0.0, 0.5 * r, (guided, len(base))))
     locked = random.uniform(-_LOCKED * r, _LOCKED * r, (guided, len(base)))
     follow = np.where(directions == 0, locked, directions * steps)
     explore = random.normal(0.0, 0.4 * r, (total - guided, len(base)))
     return np.asarray(np.clip(base + np.vstack([follow, explore]), 0.0, 1.0))
+
+
+def _around(
+    theta: FloatArray,
+    worth: FloatArray,
+    base: FloatArray,
+    directions: FloatArray | None,
+    settings: Settings,
+    i: int,
+    size: int,
+    random: np.random.Generator,
+) -> FloatArray:
+    """Return candidates (size x k) around the best ones so far; where directions are given, they follow them."""
+    best = _ranked(theta, base, worth)[:_PARENTS]
+    r = settings.recommend_range
+    steps = random.normal(0.0, 0.5 * r * _NARROWER**i, (size, len(base)))
+    moved = random.random((size, len(base))) < max(_MOVED, 1.0 / len(base))
+    new = theta[best[np.arange(size) % len(best)]] + np.where(moved, steps, 0.0)
+    least = most = np.full(len(base), _FURTHEST * r)
+    if directions is not None:
+        locked = np.where(directions == 0, (1.0 - 1e-9) * _LOCKED * r, _FURTHEST * r)  # rounding must not lead beyond
+        least, most = np.where(directions > 0, 0.0, locked), np.where(directions < 0, 0.0, locked)
+    return np.asarray(np.clip(np.clip(new, base - least, base + most), 0.0, 1.0))
 
 
 def _utility(
@@ -198,13 +244,21 @@ def _follows(delta: FloatArray, directions: FloatArray, settings: Settings) -> N
     return np.asarray((locked & (directions * delta >= 0.0)).all(axis=1))
 
 
-def _different(theta: FloatArray, utility: FloatArray, settings: Settings, count: int) -> list[int]:
-    """Return the most useful candidate, then the most useful of those that differ from it, and so on; -inf is out."""
+def _ranked(theta: FloatArray, base: FloatArray, worth: FloatArray) -> NDArray[np.int64]:
+    """Return the candidates that are worth something, best first; of equally good ones that which changes less."""
+    some = np.flatnonzero(worth > -np.inf)
+    unit = max(float(np.ptp(worth[some])), 1.0) * _EQUAL
+    changed = np.abs(theta[some] - base).sum(axis=1)
+    return np.asarray(some[np.lexsort((changed, -np.round(worth[some] / unit)))])
+
+
+def _different(theta: FloatArray, ranked: NDArray[np.int64], settings: Settings, count: int) -> list[int]:
+    """Return the first, then the next that differs from it, and so on."""
     kept: list[int] = []
-    while len(kept) < count and utility.max() > -np.inf:
-        kept.append(int(np.argmax(utility)))
-        apart = np.abs(theta - theta[kept[-1]]).max(axis=1) >= _DIFFERENT * settings.recommend_range
-        utility = np.where(apart, utility, -np.inf)
+    while len(kept) < count and len(ranked):
+        kept.append(int(ranked[0]))
+        apart = np.abs(theta[ranked] - theta[kept[-1]]).max(axis=1) >= _DIFFERENT * settings.recommend_range
+        ranked = ranked[apart]
     return kept
 
 

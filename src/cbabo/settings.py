@@ -84,6 +84,9 @@ class Settings(BaseModel):
     recommend_candidates: int = Field(default=2000, ge=1)
     """Thresholds tried by a recommendation."""
 
+    recommend_rounds: int = Field(default=16, ge=0)
+    """Rounds in which half of them are tried, around the best so far; 0: all at once."""
+
     recommend_guided: float = Field(default=0.8, ge=0, le=1)
     """Share of them that follow the intents; the others explore around the base."""
 
@@ -133,7 +136,8 @@ class Settings(BaseModel):
     @classmethod
     def paper(cls) -> Settings:
         """Return the settings of the paper, to the letter."""
-        return cls(candidate_source="network", surrogates="plain", answer="network", recommend_candidates=50_000)
+        network = cls(candidate_source="network", surrogates="plain", answer="network")
+        return network.replace(recommend_candidates=50_000, recommend_rounds=0)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Settings:

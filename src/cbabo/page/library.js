@@ -7,8 +7,9 @@ import { decoded, normal } from "./numbers.js";
 import { QuadraticProgram } from "./quadratic.js";
 import { Surrogates } from "./surrogates.js";
 
-const NEAR = 3;
-const CORRECTIONS = [0, 3, 1e4, 1e4];
+const NEAR = 2;
+const ROUGHLY = 12;
+const CORRECTIONS = [0, 3, 1e4];
 const MARGINS = 2;
 const ROUNDING = 1e-7;
 const NEARLY = 1e-3;
@@ -163,11 +164,12 @@ export class Library {
     const margin = Array.from(this.output, (_, j) => (j < this.r ? this.margin[entry * this.r + j] : 0));
     const goal = bound.map((t, j) => t - margin[j]);
     const [x, z] = [part(this.x, entry, d), part(this.mean, entry, q)];
-    return { ...this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal), entry, margin, goal };
+    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal, ROUGHLY);
+    return { ...found, entry, margin, goal };
   }
 
   // Solve one program at a design; discrete variables stay.
-  #step(x, z, J, H, bound) {
+  #step(x, z, J, H, bound, iterations) {
     const { d, free, sign, output } = this;
     const g = Float64Array.from(x, (_, i) => (free[i] ? this.goal * J[i] : 0));
     const held = Float64Array.from(H, (h, e) => {
@@ -181,7 +183,7 @@ export class Library {
     const c = bound.map((t, j) => t - sign[j] * z[output[j]]);
     const low = Array.from(x, (u, i) => (free[i] ? -u : -1));
     const high = Array.from(x, (u, i) => (free[i] ? 1 - u : 1));
-    const { p, multipliers } = this.program.minimise(g, held, A, c, low, high, this.penalty);
+    const { p, multipliers } = this.program.minimise(g, held, A, c, low, high, this.penalty, iterations);
     return { x: Float64Array.from(x, (u, i) => Math.min(Math.max(free[i] ? u + p[i] : u, 0), 1)), lam: multipliers };
   }
 

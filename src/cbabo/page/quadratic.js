@@ -22,7 +22,7 @@ export class QuadraticProgram {
   }
 
   // Returns {p, multipliers}.
-  minimise(g, H, A, c, low, high, mu) {
+  minimise(g, H, A, c, low, high, mu, iterations = ITERATIONS) {
     const { d, r, near, far, product, dnear, dfar, aim } = this;
     const p = Float64Array.from(g, (_, i) => {
       const edge = CENTRAL * (high[i] - low[i]);
@@ -30,7 +30,7 @@ export class QuadraticProgram {
     });
     this.#start(p, g, H, A, c, low, high, mu);
     const count = near.length;
-    for (let iteration = 0; iteration < ITERATIONS; iteration++) {
+    for (let iteration = 0; iteration < iterations; iteration++) {
       let tau = 0;
       for (let i = 0; i < count; i++) {
         product[i] = near[i] * far[i];
