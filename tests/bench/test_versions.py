@@ -11,7 +11,7 @@ from cbabo.bench.versions import closure, version
 
 def test_a_closure_holds_lazy_and_indirect_imports() -> None:
     found = closure(("cbabo.study",))
-    assert {"cbabo.study", "cbabo.model", "cbabo.surrogate", "cbabo.surrogate.gp", "cbabo.settings"} <= found
+    assert {"cbabo.study", "cbabo.model", "cbabo.surrogate.forms", "cbabo.surrogate.gp", "cbabo.settings"} <= found
     assert not any(name.startswith(("cbabo.cli", "cbabo.bench")) for name in found)
 
 
@@ -21,7 +21,6 @@ def test_no_method_depends_on_what_only_shows_it(name: str) -> None:
     shown = ("cbabo.cli", "cbabo.bench.tables", "cbabo.bench.figures", "cbabo.bench.printed", "cbabo.bench.campaign")
     assert not any(module.startswith(shown) for module in found)
     assert "cbabo.bench.truth" not in found
-    assert "cbabo.problems.active" in found
 
 
 def test_baselines_do_not_depend_on_each_other_or_on_what_they_are_compared_with() -> None:
@@ -37,6 +36,22 @@ def test_baselines_do_not_depend_on_each_other_or_on_what_they_are_compared_with
         "cbabo.bench.rivals",
     }
     assert "cbabo.bench.ours" in closure(METHODS["paper"].modules)
+
+
+def test_what_a_package_passes_on_counts_singly() -> None:
+    """Baselines take `fit` from the package of surrogates, which also passes on how the solver's are formed."""
+    found = closure(METHODS["LogcEI"].modules)
+    assert {"cbabo.surrogate.fit", "cbabo.surrogate.gp", "cbabo.surrogate.likelihood"} <= found
+    assert not found & {"cbabo.surrogate", "cbabo.surrogate.forms"}
+    assert "cbabo.surrogate.forms" in closure(METHODS["default"].modules)
+
+
+@pytest.mark.parametrize("name", ["paper", "LogcEI", "lhs plain", "qLogNEHVI"])
+def test_the_problems_count(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = METHODS[name].code
+    code = versions._code
+    monkeypatch.setattr(versions, "_code", lambda module: code(module) + "#" * (module == "cbabo.problems.active"))
+    assert METHODS[name].code != before
 
 
 def test_settings_count() -> None:

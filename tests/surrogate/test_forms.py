@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from shapes import tensors
 
@@ -86,6 +88,29 @@ def test_a_sum_of_waves_in_many_variables_is_learned_as_a_sum() -> None:
     ]
     assert errors[0] < 0.3
     assert errors[1] > 0.8
+
+
+def test_a_sum_is_of_its_variables_as_they_are_even_if_it_was_stretched_before() -> None:
+    """What few evaluations suggested does not bind: from a stretched start the sum is found again."""
+    x = torch.rand(100, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    y = torch.sin(14.0 * x + torch.arange(5)).sum(1, keepdim=True)
+    plain = Forms.plain(torch.ones(1, dtype=torch.float64), 5)
+    start = replace(plain, stretch=torch.full((1, 5), 4.0, dtype=torch.float64))
+    none = torch.full((1, 2), torch.nan, dtype=torch.float64)
+    forms = choose(x, y, none, torch.zeros(5, dtype=torch.float64), start, start.fit(x, y, None))
+    assert forms.family.tolist() == [kernel.ADDITIVE]
+    assert not forms.stretch.any()
+
+
+def test_few_evaluations_do_not_tell_the_waves_of_a_sum_apart() -> None:
+    """Lengthscales of a sum stay together unless the data tell them apart; they do here once there are enough."""
+    x = torch.rand(120, 6, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    family = torch.tensor([kernel.ADDITIVE])
+    alike, mixed = torch.sin(14.0 * x).sum(1, keepdim=True), torch.sin(14.0 * x[:, :3]).sum(1) + x[:, 3:].sum(1)
+    few = fit(x[:40], alike[:40], priors=Priors.sharp(6), family=family).hyperparameters.lengthscales
+    assert few.max() / few.min() < 4.0
+    many = fit(x, mixed.unsqueeze(-1), priors=Priors.sharp(6), family=family).hyperparameters.lengthscales[0]
+    assert many[3:].min() > 3.0 * many[:3].max()
 
 
 def test_sharp_fits_predict_smooth_outputs_far_better_than_botorchs() -> None:

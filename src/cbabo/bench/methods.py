@@ -44,7 +44,7 @@ class Method:
     @property
     def code(self) -> str:
         """The version of the code that computes it."""
-        return version(self.modules, self.stated)
+        return version((*self.modules, problems.__name__), self.stated)
 
 
 def measure(problem: str, method: str, seed: int, n: int) -> Measures:

@@ -43,8 +43,22 @@ def _imported(name: str) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            found |= {_home(node.module, alias.name) for alias in node.names}
     return frozenset(m for m in found if m.startswith(f"{_PACKAGE}.") and m not in _DATA and _file(m))
+
+
+def _home(module: str, name: str) -> str:
+    """Return the module that a name comes from: what a package only passes on does not depend on all that it passes on."""
+    if not module.startswith(_PACKAGE) or (file := _file(module)) is None:
+        return module
+    if file.name == "__init__.py":
+        if _file(f"{module}.{name}"):
+            return f"{module}.{name}"
+        for node in _tree(module).body:
+            if isinstance(node, ast.ImportFrom) and node.module and name in {a.asname or a.name for a in node.names}:
+                original = next(a.name for a in node.names if name == (a.asname or a.name))
+                return _home(node.module, original)
+    return module
 
 
 @cache

@@ -80,10 +80,11 @@ def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, 
     stretches = [torch.full_like(best.stretch, a) for a in _STRETCHES]
     if bool((ratio > 0).any()):
         stretches.append(ratio.expand_as(best.stretch))
-    best = contest.best(best, [replace(best, stretch=s) for s in stretches])
+    plainly = (best.family == kernel.ADDITIVE).unsqueeze(-1)  # sums are of the variables as they are
+    best = contest.best(best, [replace(best, stretch=torch.where(plainly, 0.0, s)) for s in stretches])
     none = Warp.none(best.warp.orientation)
     radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
-    summed = replace(best, family=torch.full_like(best.family, kernel.ADDITIVE))
+    summed = Forms(none, torch.full_like(best.family, kernel.ADDITIVE), torch.zeros_like(best.stretch))
     best = contest.best(best, radial)
     poor = ((error[due] > _POORLY) | (best.family == kernel.ADDITIVE)).nonzero().squeeze(-1)
     if len(x) >= max(_FEWEST, _EACH * x.shape[1]) and len(poor):

@@ -28,6 +28,7 @@ from cbabo.surrogate import kernel
 
 _CHUNK_ELEMENTS = 160_000  # n x n matrices handled together: a few stay in the processor's cache
 _LEAST_AMPLITUDE = 1e-12  # variance of the process, of standardised outputs
+_ALIKE = 0.5  # deviation of the log lengthscales of a sum from their mean: one variable says little about its own
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -221,5 +222,10 @@ def _log_priors(u: Tensor, priors: Priors, summed: Tensor | None) -> tuple[Tenso
         location = location.clone()
         location[summed, :d] -= 0.5 * math.log(d)  # each of their functions sees one variable
     standard = (u - location) / scale
-    density = -0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI
-    return density.sum(-1), -standard / scale - 1.0
+    density = (-0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI).sum(-1)
+    gradient = -standard / scale - 1.0
+    if summed is not None and len(summed):
+        apart = (u[summed, :d] - u[summed, :d].mean(-1, keepdim=True)) / _ALIKE
+        density[summed] -= 0.5 * apart.square().sum(-1)
+        gradient[summed, :d] -= apart / _ALIKE
+    return density, gradient
