@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cbabo.qp import Minima, minimise
+from cbabo import qp
+from cbabo.qp import Minima, continued, minimise
 from cbabo.space import FloatArray
 
 
@@ -70,6 +71,52 @@ def test_the_same_as_another_solver(seed: int, room: float, mu: float) -> None:
         expected = given.by_slsqp(i)
         assert given.value(i, found.p[i]) == pytest.approx(given.value(i, expected), rel=1e-6, abs=1e-6)
         assert found.p[i] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("near", [0.0, 0.01, 3.0])
+@pytest.mark.parametrize(("room", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
+def test_what_is_continued_ends_at_the_same_minimum(room: float, mu: float, near: float) -> None:
+    """From the solution of a program that differs by `near`, seen from where that is."""
+    first = programs(7, b=60, d=6, r=5, room=room, mu=mu)
+    before = first.solved()
+    change = near * np.random.default_rng(8).normal(size=first.g.shape)
+    around = Programs(
+        first.g + change + np.einsum("bij,bj->bi", first.H, before.p),
+        first.H,
+        first.A,
+        first.c - np.einsum("bri,bi->br", first.A, before.p),
+        first.low - before.p,
+        first.high - before.p,
+        first.mu,
+    )
+    given = (around.g, around.H, around.A, around.c, around.low, around.high, around.mu)
+    found, expected = continued(*given, before.multipliers), around.solved()
+    for i in range(len(first.g)):
+        assert around.value(i, found.p[i]) <= around.value(i, expected.p[i]) + 1e-7
+    assert found.p == pytest.approx(expected.p, abs=1e-4)
+    assert found.multipliers == pytest.approx(expected.multipliers, abs=1e-2 * mu)
+
+
+def test_near_programs_are_continued_without_starting_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = programs(7, b=60, d=6, r=5)
+    before = first.solved()
+    monkeypatch.setattr(qp, "minimise", None)
+    moved = first.c - np.einsum("bri,bi->br", first.A, before.p)
+    slope = first.g + np.einsum("bij,bj->bi", first.H, before.p)
+    found = continued(
+        slope, first.H, first.A, moved, first.low - before.p, first.high - before.p, first.mu, before.multipliers
+    )
+    assert np.abs(found.p).max() < 1e-4
+
+
+def test_rows_that_say_the_same_are_no_obstacle() -> None:
+    """Twice the same row: multipliers are then anything, and the system that guesses solve is singular."""
+    one = programs(3, b=20, d=3, r=2, room=0.05)
+    A, c = np.concatenate([one.A, one.A], axis=1), np.concatenate([one.c, one.c], axis=1)
+    found = continued(one.g, one.H, A, c, one.low, one.high, one.mu, np.ones_like(c))
+    assert found.p == pytest.approx(one.solved().p, abs=1e-4)
+    none = continued(one.g[:0], one.H[:0], A[:0], c[:0], one.low[:0], one.high[:0], one.mu[:0], c[:0])
+    assert none.p.shape == (0, 3)
 
 
 @pytest.mark.parametrize("room", [0.3, 5.0, -20.0, -1.0])

@@ -49,6 +49,7 @@ _CLOSE = 0.15  # where it is no farther from them: it may be on the wrong branch
 _BATCH = 128
 _RATE = 5e-3  # learning rate at the beginning; it falls to zero
 _TAU = (0.1, 0.005)  # from, to
+_LEAST = 1e-9  # what counts as large where no limit holds anything back
 _USUAL = 0.95  # of the lessons have multipliers below what counts as large: unreachable thresholds have any
 _SMALLEST = 0.1  # multiplier that counts, of the large ones: bounds that do not bind matter too
 _EDGE = 1e-3  # from a bound of the cube that counts as on it
@@ -121,7 +122,7 @@ def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Les
     theta = np.clip(solved.theta + shift, 0.0, 1.0).reshape(-1, k)
     bound = quick.sight.bound(theta)
     bound[:, :r] -= np.tile(solved.margin, (_TIMES, 1))
-    large = float(np.quantile(solved.multipliers.max(1), _USUAL))
+    large = max(float(np.quantile(solved.multipliers.max(1), _USUAL)), _LEAST)
     weights = np.full((m, len(quick.sight.output)), _SMALLEST * large)
     weights[:, :r] = np.clip(solved.multipliers, _SMALLEST * large, large)
     usual = np.minimum(1.0, large / np.maximum(solved.multipliers.max(1), large))

@@ -8,7 +8,7 @@ Symbols and shapes, in units of the standardised outputs, as in `polish`; m entr
     lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
 
 How thresholds are answered, all at once:
-1. From each of the nearest entries, and from the best one whose design is good here too, one program is solved: the Lagrangian
+1. From the nearest entry, and from the best one whose design is good here too, one program is solved: the Lagrangian
    quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
 2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
    more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
@@ -35,8 +35,8 @@ from cbabo.space import FloatArray, Real
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_NEAR = 2  # entries from which a threshold is answered
-_ROUGHLY = 12  # iterations of the programs from there, of which one result goes on
+_NEAR = 1  # entries from which a threshold is answered
+_ROUGHLY = 10  # iterations of the programs from there, of which one result goes on
 _CORRECTIONS = (0.0, 3.0, 1e4)  # what is added to the diagonal of H in each
 _MARGINS = 2  # corrections in which margins are found anew
 _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
@@ -162,9 +162,7 @@ class Quick:
         near = np.column_stack([near, np.where(good < 0, near[:, 0], good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
-        x, lam = self._program(
-            library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal, sight.output, _ROUGHLY
-        )
+        x, lam = self._program(library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal)
         z = sight.mean(x)
         over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
         merit = (self.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
@@ -178,7 +176,7 @@ class Quick:
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
                 margin[:, :r] = _margin(self._solver, sight.mean_and_std(x)[1], lam[:, :r], probability)
-            x, lam = self._program(x, z, J, H + more * eye, bound - margin, sight.output)
+            x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
                 kept = lam
         return x, kept[:, :r]
@@ -190,13 +188,15 @@ class Quick:
         J: FloatArray,
         H: FloatArray,
         bound: FloatArray,
-        output: NDArray[np.int64],
-        iterations: int = qp.ITERATIONS,
+        lam: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r)."""
-        sign, free = self.sight.sign, self.free
+        """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r).
+
+        lam: multipliers of a program whose solution was this design; None: there was none, and the solution may be rough.
+        """
+        sign, free, output = self.sight.sign, self.free, self.sight.output
         held = 1.0 - free
-        found = qp.minimise(
+        given = (
             self.goal * J[:, 0] * free,
             H * free * free[:, None] + np.diag(held),
             sign[:, None] * J[:, output] * free,
@@ -204,8 +204,8 @@ class Quick:
             np.where(free, -x, -1.0),
             np.where(free, 1.0 - x, 1.0),
             np.full(len(x), self._penalty),
-            iterations,
         )
+        found = qp.minimise(*given, _ROUGHLY) if lam is None else qp.continued(*given, lam)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:

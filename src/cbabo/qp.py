@@ -18,8 +18,11 @@ again in any language.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from cbabo.space import FloatArray
 
@@ -30,6 +33,8 @@ _LEAST = 1e-11  # tau at which a program counts as solved; smaller ones lose dig
 _SHORT = 0.98  # of the way to the nearest bound that a step goes
 _CENTRAL = 0.1  # of the width between low and high that the start keeps from both
 _SINGULAR = 1e-15  # of a diagonal element: a pivot below is rounding, and its variable is held
+_ALIKE = 1e-11  # of how far a row gives way: it does so by that much more, so that two rows may say the same
+_GUESSES = 6  # of what holds a program
 _CHUNK = 256  # programs at a time: their matrices stay in the processor's cache
 
 
@@ -60,6 +65,38 @@ def minimise(
         return Minima(np.empty_like(g), np.empty_like(c))
     p, lam = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
     return Minima(np.ascontiguousarray(p.T), np.ascontiguousarray(lam.T))
+
+
+def continued(
+    g: FloatArray,
+    H: FloatArray,
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    mu: FloatArray,
+    multipliers: FloatArray,
+) -> Minima:
+    """Solve b programs that hardly differ from ones with these multipliers (b x r), around p = 0.
+
+    It is guessed which rows and variables are held, and by what; that is one linear system, whose solution says which guesses
+    were wrong. Where they are all right, and that is soon, it is the minimum; the other programs are solved from scratch.
+    """
+    programs = _Guessed(g, H, A, c, low, high, mu)
+    p, lam = np.zeros_like(g), multipliers.copy()
+    row, at = programs.held(p, lam, programs.slope(p, lam))
+    todo = np.arange(len(g))
+    for _ in range(_GUESSES):
+        p[todo], lam[todo] = programs.solved(row, at)
+        slope = np.where(at == 0, 0.0, programs.slope(p[todo], lam[todo]))
+        found = programs.held(p[todo], lam[todo], slope)
+        wrong = (found[0] != row).any(1) | (found[1] != at).any(1) | ~np.isfinite(p[todo].sum(1) + lam[todo].sum(1))
+        todo, programs, row, at = todo[wrong], programs.where(wrong), found[0][wrong], found[1][wrong]
+        if not len(todo):
+            return Minima(p, lam)
+    rest = minimise(*(getattr(programs, name) for name in programs.__dataclass_fields__))
+    p[todo], lam[todo] = rest.p, rest.multipliers
+    return Minima(p, lam)
 
 
 def _minimise(
@@ -143,6 +180,64 @@ class _Newton:
         """Return the share of the step that keeps everything above zero."""
         worst = np.minimum((dnear / self.near).min(0), (dfar / self.far).min(0))
         return np.asarray(np.minimum(1.0, _SHORT / np.maximum(-worst, _SHORT)))
+
+
+_Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Guessed:
+    """Programs, first dimension, of which it is guessed what holds them: a primal-dual active-set method."""
+
+    g: FloatArray
+    H: FloatArray
+    A: FloatArray
+    c: FloatArray
+    low: FloatArray
+    high: FloatArray
+    mu: FloatArray
+
+    def where(self, some: NDArray[np.bool_]) -> _Guessed:
+        return _Guessed(*(getattr(self, name)[some] for name in self.__dataclass_fields__))
+
+    def held(self, p: FloatArray, lam: FloatArray, slope: FloatArray) -> _Sides:
+        """Return what seems to hold rows (0 nothing, 1 held at c, 2 violated) and variables (-1 low, 0 nothing, 1 high)."""
+        room = self.c - np.einsum("bri,bi->br", self.A, p)
+        by = _side(lam - room / self.soft, 0.0, self.mu[:, None])
+        return 1 + by, _side(p - slope / np.einsum("bii->bi", self.H), self.low, self.high)
+
+    @cached_property
+    def soft(self) -> FloatArray:
+        """How far a row gives way for one unit of its multiplier, roughly (b x r)."""
+        stiff = np.einsum("bii->bi", self.H)
+        return np.asarray(np.einsum("bri,bri->br", self.A / stiff[:, None, :], self.A) + _SINGULAR)
+
+    def slope(self, p: FloatArray, lam: FloatArray) -> FloatArray:
+        """Return the derivative of the Lagrangian without variables' ends (b x d)."""
+        return np.asarray(self.g + np.einsum("bij,bj->bi", self.H, p) + np.einsum("bri,br->bi", self.A, lam))
+
+    def solved(self, row: NDArray[np.int64], at: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """Return p and lam if this is what holds them."""
+        b, r, d = self.A.shape
+        active, free = row == 1, at == 0
+        rows = self.A * active[:, :, None]
+        K = np.zeros((b, d + r, d + r))
+        K[:, :d, :d] = self.H * free[:, :, None]
+        K[:, :d, d:] = rows.transpose(0, 2, 1) * free[:, :, None]
+        K[:, d:, :d] = rows
+        every = np.arange(d + r)
+        K[:, every, every] += np.concatenate([~free, np.where(active, -_ALIKE * self.soft, 1.0)], axis=1)
+        violated = (row == 2) * self.mu[:, None]
+        push = -self.slope(np.zeros_like(self.g), violated)
+        y = np.concatenate([np.where(free, push, np.where(at < 0, self.low, self.high)), active * self.c], axis=1)
+        solution, info = torch.linalg.solve_ex(torch.from_numpy(K), torch.from_numpy(y))
+        found = np.where(info.numpy()[:, None] > 0, np.nan, solution.numpy())
+        return found[:, :d], np.where(active, found[:, d:], violated)
+
+
+def _side(value: FloatArray, low: FloatArray | float, high: FloatArray) -> NDArray[np.int64]:
+    """Return -1 where a value is not above low, 1 where it is not below high, 0 between."""
+    return (value >= high).astype(np.int64) - (value <= low)
 
 
 def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ import { decoded, normal } from "./numbers.js";
 import { QuadraticProgram } from "./quadratic.js";
 import { Surrogates } from "./surrogates.js";
 
-const NEAR = 2;
-const ROUGHLY = 12;
+const NEAR = 1;
+const ROUGHLY = 10;
 const CORRECTIONS = [0, 3, 1e4];
 const MARGINS = 2;
 const ROUNDING = 1e-7;
@@ -122,7 +122,7 @@ export class Library {
         if (deviations) state.margin = this.#margin(part(deviations, b, outputs), state.lam);
         const H = part(this.curvature, state.entry, d * d).map((h, e) => (e % (d + 1) === 0 ? h + more : h));
         const goal = asked[b].bound.map((t, j) => t - state.margin[j]);
-        Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal));
+        Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal, state.lam));
       });
     });
     const { z, s } = this.surrogates.moments(side(), count);
@@ -164,12 +164,12 @@ export class Library {
     const margin = Array.from(this.output, (_, j) => (j < this.r ? this.margin[entry * this.r + j] : 0));
     const goal = bound.map((t, j) => t - margin[j]);
     const [x, z] = [part(this.x, entry, d), part(this.mean, entry, q)];
-    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal, ROUGHLY);
+    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal);
     return { ...found, entry, margin, goal };
   }
 
-  // Solve one program at a design; discrete variables stay.
-  #step(x, z, J, H, bound, iterations) {
+  // Solve one program at a design; discrete variables stay. lam: multipliers of a program whose solution was this design.
+  #step(x, z, J, H, bound, lam = null) {
     const { d, free, sign, output } = this;
     const g = Float64Array.from(x, (_, i) => (free[i] ? this.goal * J[i] : 0));
     const held = Float64Array.from(H, (h, e) => {
@@ -183,7 +183,8 @@ export class Library {
     const c = bound.map((t, j) => t - sign[j] * z[output[j]]);
     const low = Array.from(x, (u, i) => (free[i] ? -u : -1));
     const high = Array.from(x, (u, i) => (free[i] ? 1 - u : 1));
-    const { p, multipliers } = this.program.minimise(g, held, A, c, low, high, this.penalty, iterations);
+    const given = [g, held, A, c, low, high, this.penalty];
+    const { p, multipliers } = lam ? this.program.continued(...given, lam) : this.program.minimise(...given, ROUGHLY);
     return { x: Float64Array.from(x, (u, i) => Math.min(Math.max(free[i] ? u + p[i] : u, 0), 1)), lam: multipliers };
   }
 

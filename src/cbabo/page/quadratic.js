@@ -9,6 +9,8 @@ const LEAST_PRODUCT = 1e-11;
 const SHORT = 0.98;
 const CENTRAL = 0.1;
 const SINGULAR = 1e-15;
+const ALIKE = 1e-11;
+const GUESSES = 6;
 
 export class QuadraticProgram {
   constructor(d, r) {
@@ -56,6 +58,67 @@ export class QuadraticProgram {
       for (let i = 0; i < d; i++) p[i] += b * dnear[2 * r + i];
     }
     return { p, multipliers: far.slice(0, r) };
+  }
+
+  // A program that hardly differs from one with these multipliers, around p = 0: it is guessed what holds rows (1 nothing, 2 held
+  // at c, 3 violated) and variables (-1 low, 0 nothing, 1 high), until the solution agrees. Returns {p, multipliers}.
+  continued(g, H, A, c, low, high, mu, multipliers) {
+    const { d, r } = this;
+    const soft = Float64Array.from(c, (_, j) => {
+      let sum = SINGULAR;
+      for (let i = 0; i < d; i++) sum += (A[j * d + i] / H[i * d + i]) * A[j * d + i];
+      return sum;
+    });
+    const slopes = (p, lam) =>
+      g.map((value, i) => {
+        let sum = value + row(H, i, p, d);
+        for (let j = 0; j < r; j++) sum += A[j * d + i] * lam[j];
+        return sum;
+      });
+    const held = (p, lam, slope) => ({
+      rows: Array.from(c, (bound, j) => 2 + side(lam[j] - (bound - row(A, j, p, d)) / soft[j], 0, mu)),
+      at: Array.from(p, (value, i) => side(value - slope[i] / H[i * d + i], low[i], high[i])),
+    });
+    const nowhere = new Float64Array(d);
+    let guess = held(nowhere, multipliers, slopes(nowhere, multipliers));
+    for (let tried = 0; tried < GUESSES; tried++) {
+      const found = this.#solved(guess, H, A, c, low, high, mu, soft, slopes);
+      const slope = slopes(found.p, found.multipliers).map((value, i) => (guess.at[i] === 0 ? 0 : value));
+      const next = held(found.p, found.multipliers, slope);
+      const finite = [...found.p, ...found.multipliers].every(Number.isFinite);
+      if (finite && same(next.rows, guess.rows) && same(next.at, guess.at)) return found;
+      guess = next;
+    }
+    return this.minimise(g, H, A, c, low, high, mu);
+  }
+
+  // p and the multipliers if the guess is right: one linear system.
+  #solved({ rows, at }, H, A, c, low, high, mu, soft, slopes) {
+    const { d, r } = this;
+    const n = d + r;
+    const K = new Float64Array(n * n);
+    const violated = Float64Array.from(rows, (state) => (state === 3 ? mu : 0));
+    const push = slopes(new Float64Array(d), violated);
+    const y = new Float64Array(n);
+    for (let i = 0; i < d; i++) {
+      if (at[i] !== 0) {
+        K[i * n + i] = 1;
+        y[i] = at[i] < 0 ? low[i] : high[i];
+        continue;
+      }
+      for (let e = 0; e < d; e++) K[i * n + e] = H[i * d + e];
+      for (let j = 0; j < r; j++) if (rows[j] === 2) K[i * n + d + j] = A[j * d + i];
+      y[i] = -push[i];
+    }
+    for (let j = 0; j < r; j++) {
+      const active = rows[j] === 2;
+      K[(d + j) * n + d + j] = active ? -ALIKE * soft[j] : 1;
+      if (!active) continue;
+      for (let i = 0; i < d; i++) K[(d + j) * n + i] = A[j * d + i];
+      y[d + j] = c[j];
+    }
+    eliminate(K, y, n);
+    return { p: y.slice(0, d), multipliers: Float64Array.from(rows, (state, j) => (state === 2 ? y[d + j] : violated[j])) };
   }
 
   #start(p, g, H, A, c, low, high, mu) {
@@ -146,6 +209,37 @@ function row(matrix, j, vector, d) {
   let sum = 0;
   for (let i = 0; i < d; i++) sum += matrix[j * d + i] * vector[i];
   return sum;
+}
+
+// -1 where a value is not above low, 1 where it is not below high, 0 between.
+function side(value, low, high) {
+  return (value >= high ? 1 : 0) - (value <= low ? 1 : 0);
+}
+
+function same(a, b) {
+  return a.every((value, i) => value === b[i]);
+}
+
+// Solve K x = y by elimination with row exchanges; x replaces y.
+function eliminate(K, y, n) {
+  for (let i = 0; i < n; i++) {
+    let pivot = i;
+    for (let e = i + 1; e < n; e++) if (Math.abs(K[e * n + i]) > Math.abs(K[pivot * n + i])) pivot = e;
+    if (pivot !== i) {
+      for (let k = i; k < n; k++) [K[i * n + k], K[pivot * n + k]] = [K[pivot * n + k], K[i * n + k]];
+      [y[i], y[pivot]] = [y[pivot], y[i]];
+    }
+    for (let e = i + 1; e < n; e++) {
+      const share = K[e * n + i] / K[i * n + i];
+      if (share === 0) continue;
+      for (let k = i + 1; k < n; k++) K[e * n + k] -= share * K[i * n + k];
+      y[e] -= share * y[i];
+    }
+  }
+  for (let i = n - 1; i >= 0; i--) {
+    for (let k = i + 1; k < n; k++) y[i] -= K[i * n + k] * y[k];
+    y[i] /= K[i * n + i];
+  }
 }
 
 // The lower factor, in place; its diagonal holds reciprocals, 0 where a pivot is rounding.
