@@ -40,7 +40,7 @@ def choose_batch(
     taken: p x d, designs that were tried without an outcome, or are being evaluated.
     """
     solver = solver_for(belief)
-    found = [solver.alternatives(bound, starts=2) for bound in solver.bound(theta)]
+    found = [solver.alternatives(bound, 2 if i < 2 * answers else 1) for i, bound in enumerate(solver.bound(theta))]
     solutions = [alternatives[0] for alternatives in found]
     known = np.vstack([belief.surrogates.x.numpy(), taken.numpy()])
     chosen: list[FloatArray] = []

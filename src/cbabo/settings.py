@@ -69,7 +69,7 @@ class Settings(BaseModel):
     answers_per_batch: int = Field(default=3, ge=0)
     """Of `batch_size` designs from the solver, how many are answers; the others look for something better elsewhere."""
 
-    batch_thresholds: int = Field(default=16, ge=1)
+    batch_thresholds: int = Field(default=12, ge=1)
     """Thresholds that the solver considers for one batch."""
 
     library: int = Field(default=256, ge=1)
