@@ -299,11 +299,21 @@ def test_rounds_find_better_limits_with_as_many_candidates(car: Model) -> None:
         asked = 0
         settings = car.settings.replace(recommend_candidates=2000, recommend_rounds=rounds)
         found.append(propose(car.problem, settings, 0, judge, base, intents, 4))
-        assert asked == 2001
+        assert asked == 2001 + (rounds > 0) * 4 * len(base)
     assert found[1].utility[0] > 1.1 * found[0].utility[0]
     assert found[1].followed
     assert len(found[1].theta) == 4
     assert np.abs(found[1].theta - found[1].base).max() <= 0.4 + 1e-9
+    for theta, utility in zip(found[1].theta, found[1].utility, strict=True):  # no limit has moved for nothing
+        for j in np.flatnonzero(theta != found[1].base):
+            back = theta.copy()
+            back[j] = found[1].base[j]
+            value, feasible = judge(np.array([found[1].base, back]))
+            directions = np.array([{"tighten": -1.0, "loosen": 1.0}.get(intents.get(n, ""), 0.0) for n in base])
+            score = _utility(back[None], found[1].base, directions, value[:1] - value[1:], settings)
+            assert not feasible[1] or score[0] < utility
+    locked = [j for j, name in enumerate(base) if name not in intents]
+    assert (found[1].theta[0, locked] == found[1].base[locked]).sum() >= 3
 
 
 def test_a_round_keeps_to_what_is_asked_for() -> None:

@@ -33,6 +33,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "problem": problem_record(model.problem),
         "map": _map(model),
         "surrogates": _surrogates(model),
+        "recommend": _recommend(model),
         "evaluations": [_evaluation(model.problem, row) for row in model.evaluations],
         "quality": _quality(model),
     }
@@ -99,6 +100,13 @@ def _map(model: Model) -> dict[str, Any]:
     risk = None if hazard is None else {"limit": hazard.limit, "surrogates": _processes(hazard.surrogates)}
     aims = {"price": model.solver.price, "probability": model.settings.probability}
     return {"kind": "library", **aims, "hazard": risk, **arrays}
+
+
+def _recommend(model: Model) -> dict[str, float]:
+    """State what decides between limits that might be recommended."""
+    s = model.settings
+    weights = {"objective": s.objective_weight, "barrier": s.barrier_weight, "reward": s.reward_weight}
+    return {**weights, "guided": s.recommend_guided, "range": s.recommend_range, "tolerance": s.recommend_tolerance}
 
 
 def _surrogates(model: Model) -> dict[str, Any]:

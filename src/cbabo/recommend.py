@@ -8,9 +8,9 @@ Symbols and shapes
 
 Guided candidates move every limit as its intent says (half-normal steps of deviation 0.5 r, locked ones within 0.025 r); the
 others explore with deviation 0.4 r. Where there are rounds, these are half of the candidates, and each looks around the best so
-far, with shorter steps. Kept are those whose answers obey their own thresholds. The score of a candidate: w_f times
-the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for every unit by which a limit is
-relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
+far, with shorter steps; in the end limits go back that moved for nothing. Kept are those whose answers obey their own thresholds.
+The score of a candidate: w_f times the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for
+every unit by which a limit is relaxed that should not be, less lambda_r times the square of loosening beyond the allowance.
 
 Where the network answers, "obey" is said of the surrogates' means, and the objective counts in its own unit. Where the solver
 does, it is said of the probability asked for, and the objective counts in units in which it was learned: those of the problem do
@@ -117,8 +117,18 @@ def propose(
         followed = bool(follows.any())
         worth = np.where(follows if followed else believed[1:], utility, -np.inf)
     kept = _different(theta, _ranked(theta, theta_base, worth), settings, count)
+    chosen, utility = theta[kept], worth[kept]
+    if len(sizes) > 1:
+        equal = _EQUAL * max(float(np.ptp(worth[worth > -np.inf])), 1.0)
+        for j in range(len(theta_base)):  # no limit moves for nothing
+            back = chosen.copy()
+            back[:, j] = theta_base[j]
+            value, sure = judge(back)
+            score = _utility(back, theta_base, directions, now - value, settings)
+            better = sure & (score >= utility - equal)
+            chosen[better], utility[better] = back[better], score[better]
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
-    return Proposals(theta_base, theta[kept], worth[kept], names, followed)
+    return Proposals(theta_base, chosen, utility, names, followed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model
 from cbabo.polish import NEARLY
+from cbabo.recommend import _follows, _utility
 from cbabo.tradeoff import UNLIKELY, along, placed, reachable
 from learned import (
     QUICK,
@@ -28,6 +29,7 @@ from learned import (
     valley,
 )
 from page.conftest import write
+from simulators import make_beam, simulate_beam
 
 
 def mixed() -> Problem:
@@ -175,8 +177,58 @@ def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) 
         shown.wait("String(explorer.panel.answer.thresholds) === '9,2'")
         page.keyboard.press("Control+z")
         shown.wait("String(explorer.panel.answer.thresholds) === '1,6'")
-        for selector in ("#recommend", "#verify", "#improve", "#hand-out"):
+        for selector in ("#verify", "#improve", "#hand-out"):
             assert not page.is_visible(selector)
+
+
+@pytest.mark.parametrize("settings", [QUICK.replace(inner_steps=30), SOLVER], ids=["network", "solver"])
+@pytest.mark.parametrize(("first", "second"), [("loosen", "lock"), ("tighten", "loosen")])
+def test_recommended_limits_are_as_good_as_pythons(
+    chromium: Browser, tmp_path: Path, settings: Settings, first: str, second: str
+) -> None:
+    """The page's draws are its own, so that the proposals differ, but not what they are worth."""
+    model = model_of(make_beam(), simulate_beam, count=30, settings=settings)
+    base, intents = {"stress": 3.0, "frequency": 3.0}, {"stress": first, "frequency": second}
+    names = list(base)
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, write(model, tmp_path / "beam.html") + "#at.stress=3&at.frequency=3").page
+        for name in names:
+            page.get_by_role("group", name=name).get_by_label(intents[name]).check()
+        page.get_by_role("button", name="Recommend").click()
+        page.get_by_role("button", name="Accept proposal").wait_for()
+        found = page.evaluate("explorer.recommend.proposal.found")
+        after = [change["after"] for change in found["changes"]]
+        page.get_by_role("button", name="Accept proposal").click()
+        shown.wait(f"String(explorer.panel.answer.thresholds) === String({after})")
+        assert shown.answer()["mean"][0] == pytest.approx(found["objective_after"])
+        if after != list(base.values()):  # it may be best to move nothing
+            page.get_by_role("button", name="Undo").click()
+        shown.wait("String(explorer.panel.answer.thresholds) === '3,3'")
+    expected = model.recommend(base, intents)  # type: ignore[arg-type]
+    box = model.problem.box
+    theta = box.to_theta(np.array([list(base.values()), after, list(expected.thresholds.values())]))
+    directions = np.array([{"tighten": -1.0, "lock": 0.0, "loosen": 1.0}[intent] for intent in (first, second)])
+    value, feasible = model._judge(theta)
+    assert feasible[1:].all()
+    follows = _follows(theta[1:] - theta[0], directions, settings)
+    assert follows[0] == follows[1]
+    assert follows[0] == (found["warnings"] == [])
+    worth = _utility(theta[1:], theta[0], directions, value[0] - value[1:], settings)
+    assert worth[0] >= worth[1] - 0.15 * abs(worth[1]) - 0.05
+    assert [change["intent"] for change in found["changes"]] == [first, second]
+    assert found["improvement"] == pytest.approx(found["objective_before"] - found["objective_after"])
+    alone = [model.predict_many([[after[0], 3.0]], fast=True), model.predict_many([[3.0, after[1]]], fast=True)]
+    effects = [found["objective_before"] - a.moments[0][0, 0] for a in alone]
+    assert [change["effect"] for change in found["changes"]] == pytest.approx(effects, abs=1e-5)
+
+
+def test_without_a_server_too_a_recommendation_says_why_not(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress=1&at.frequency=6").page
+        page.get_by_role("button", name="Recommend").click()
+        page.locator("#proposal .worse").wait_for()
+        assert shown.text("#proposal").startswith("recommend: no candidate near the base obeys its limits; the nearest")
+        assert page.get_by_role("button", name="Recommend").is_enabled()
 
 
 def test_unreachable_limits_say_what_can_be_met(chromium: Browser, exported: str) -> None:

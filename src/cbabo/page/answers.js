@@ -5,6 +5,7 @@ import { between } from "./numbers.js";
 import { Problem } from "./problem.js";
 import { Surrogates } from "./surrogates.js";
 
+const VISIBLE = 0.01;
 const CLOSE = 0.01; // of a limit's range: nearer than this a limit is active, however sure its output is
 
 export class Answers {
@@ -26,8 +27,8 @@ export class Answers {
     const found = this.map.designs(rows).map((design) => ({ ...design, ...problem.legal(design.x) }));
     this.#complete(found);
     return rows.map((thresholds, b) => {
-      const { point, evaluation, z: means, s: deviations } = found[b];
-      if (evaluation) return measuredAnswer(thresholds, evaluation);
+      const { point, evaluation, value, z: means, s: deviations } = found[b];
+      if (evaluation) return { ...measuredAnswer(thresholds, evaluation), value };
       const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
       const probability = this.#probability(thresholds, means, deviations);
       return {
@@ -37,8 +38,15 @@ export class Answers {
         std: natural.map((n) => n.std),
         probability,
         status: probability >= this.map.least ? "predicted" : "unreachable",
+        value: value ?? problem.goal * natural[0].mean, // less is better; a library's in the units in which it was learned
       };
     });
+  }
+
+  // A difference of the objective that is worth looking at: a share of the range that was measured.
+  get visible() {
+    const values = this.measured.map((e) => e.outputs[0]);
+    return VISIBLE * (Math.max(...values) - Math.min(...values));
   }
 
   one(thresholds) {

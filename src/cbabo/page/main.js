@@ -6,6 +6,7 @@ import { byId, el } from "./dom.js";
 import { HistoryPanel, showQuality } from "./history.js";
 import { LimitsPanel } from "./limits.js";
 import { MeasurePanel, fromRecord } from "./measure.js";
+import { Proposer } from "./propose.js";
 import { RecommendPanel } from "./recommend.js";
 import { Server } from "./server.js";
 import { State } from "./state.js";
@@ -31,8 +32,8 @@ class Explorer {
     this.limits = new LimitsPanel(this.state);
     this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
     this.tradeoffs = new TradeoffPanel(this.state);
+    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish));
     if (this.server) {
-      this.recommend = new RecommendPanel(this.state, this.server);
       const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
       this.measure = new MeasurePanel(problem, this.server, current, (record) => this.#remember(record));
     }
@@ -104,7 +105,7 @@ class Explorer {
     const standings = this.answers.standings(answer);
     this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
     this.tradeoffs.update(this.answers, answer);
-    this.recommend?.update();
+    this.recommend.update();
     this.measure?.update(this.status, answer);
     if (settled) this.history.update(this.answers, thresholds);
     clearTimeout(this.speaking);
@@ -123,6 +124,12 @@ class Explorer {
       this.exact = { key, answer: fromRecord(problem, record) };
       this.#changed({ settled: true });
     }, PAUSE_BEFORE_ASKING);
+  }
+
+  // A recommendation: the server's, or found here.
+  #proposed(wish) {
+    if (this.server) return this.server.post("recommend", wish);
+    return new Proposer(this.answers, this.stated.recommend).propose(wish.thresholds, wish.intents);
   }
 
   #remember(record) {

@@ -57,7 +57,7 @@ export function text(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e7 || size < 1e-4) return value.toExponential(digits - 1).replace("e+", "e").replace("-", "−");
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(digits - 1).replace("e+", "e").replaceAll("-", "−");
   const places = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
   return value.toFixed(Math.min(places, 20)).replace("-", "−");
 }

@@ -59,12 +59,13 @@ export function sign(standing) {
   return svg("svg", { class: `sign ${standing}`, viewBox: "0 0 12 12", "aria-hidden": "true" }, svg("path", { d: shapes[standing] }));
 }
 
-// Low and high with a little room around them.
-export function padded(values, share = 0.06) {
+// Low and high with a little room around them, and not closer than `least`: rounding must not look like a finding.
+export function padded(values, share = 0.06, least = 0) {
   const kept = values.filter(Number.isFinite);
   if (!kept.length) return { low: 0, high: 1 };
   const [low, high] = [Math.min(...kept), Math.max(...kept)];
-  const room = high > low ? share * (high - low) : Math.abs(low) * 0.1 || 1;
+  const needed = high > low ? share * (high - low) : Math.abs(low) * 0.1 || 1;
+  const room = Math.max(needed, 0.5 * (least - (high - low)));
   return { low: low - room, high: high + room };
 }
 

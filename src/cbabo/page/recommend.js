@@ -1,4 +1,4 @@
-// Which limits to move: intents go to the server, the proposal comes back beside the present limits.
+// Which limits to move: intents are asked about, the proposal stands beside the present limits.
 
 import { byId, el, replace, table } from "./dom.js";
 import { percent, text } from "./numbers.js";
@@ -6,11 +6,11 @@ import { percent, text } from "./numbers.js";
 const INTENTS = ["tighten", "lock", "loosen"];
 
 export class RecommendPanel {
-  constructor(state, server) {
+  // ask: resolves to the record of a recommendation for {thresholds, intents}, by limit.
+  constructor(state, ask) {
     this.state = state;
-    this.server = server;
+    this.ask = ask;
     this.proposal = null;
-    byId("recommend").hidden = false;
     replace(byId("intents"), ...state.problem.movable.map((c, i) => choice(c.name, i)));
     byId("propose").onclick = () => this.#propose();
     byId("accept").onclick = () => this.#accept();
@@ -31,7 +31,7 @@ export class RecommendPanel {
     button.disabled = true;
     replace(byId("proposal"), el("p", { class: "note" }, "Looking for limits …"), el("progress", { "aria-label": "looking for limits" }));
     try {
-      this.#show({ asked, found: await this.server.post("recommend", { thresholds, intents }) });
+      this.#show({ asked, found: await this.ask({ thresholds, intents }) });
     } catch (error) {
       this.#show(null);
       replace(byId("proposal"), el("p", { class: "worse" }, error.message));
@@ -48,7 +48,11 @@ export class RecommendPanel {
     }
     const { found } = proposal;
     const { objective, movable } = this.state.problem;
-    const effect = (gain) => el("span", { class: gain > 0 ? "better" : gain < 0 ? "worse" : "" }, `${gain > 0 ? "+" : ""}${text(gain, 3)}`);
+    const nothing = 1e-6 * Math.max(Math.abs(found.objective_before), Math.abs(found.objective_after));
+    const effect = (exact) => {
+      const gain = Math.abs(exact) < nothing ? 0 : exact;
+      return el("span", { class: gain > 0 ? "better" : gain < 0 ? "worse" : "" }, `${gain > 0 ? "+" : ""}${text(gain, 3)}`);
+    };
     const rows = found.changes.map((c) => {
       const unit = movable.find((m) => m.name === c.limit).unit;
       return [`${c.limit}${unit && ` [${unit}]`}`, text(c.before), text(c.after), effect(c.effect)];

@@ -98,7 +98,7 @@ export class TradeoffPanel {
     const near = (reach.length ? reach : have).flatMap(({ answer }) => [answer.mean[0] - 2 * answer.std[0], answer.mean[0] + 2 * answer.std[0]]);
     const plot = axes(byId("curve"), {
       x: { label: labelled(constraint.name, constraint.unit, constraint.sign > 0 ? "≤" : "≥"), low: constraint.low, high: constraint.high },
-      y: { label: labelled(`best ${problem.objective.name}`, problem.objective.unit), ...padded([...near, this.answer.mean[0]]) },
+      y: { label: labelled(`best ${problem.objective.name}`, problem.objective.unit), ...padded([...near, this.answer.mean[0]], 0.06, this.answers.visible) },
       description: this.#describe(constraint, have),
     });
     const clipped = (v) => Math.min(Math.max(plot.y(v), plot.top), plot.bottom);
@@ -162,7 +162,7 @@ export class TradeoffPanel {
     const { found } = this.cells;
     if (!this.cells.work.done) return;
     const good = found.filter((a) => a.status !== "unreachable");
-    const range = padded((good.length ? good : found).map((a) => a.mean[0]), 0);
+    const range = padded((good.length ? good : found).map((a) => a.mean[0]), 0, this.answers.visible);
     const canvas = byId("map-cells");
     const plot = this.#drawMarks();
     const ratio = window.devicePixelRatio || 1;
