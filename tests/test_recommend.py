@@ -238,7 +238,10 @@ def test_following_by_hand() -> None:
             [-0.1, 0.0, -0.1],
         ]
     )
-    assert _follows(delta, np.array([-1.0, 0.0, 1.0]), QUICK).tolist() == [True, True, False, False, False, False]
+    directions = np.array([-1.0, 0.0, 1.0])
+    assert _follows(delta, np.full(3, 0.5), directions, QUICK).tolist() == [True, False, False, False, False, False]
+    at_the_end = np.array([0.0, 0.5, 0.5])  # what is as tight as can be need not be tighter
+    assert _follows(delta, at_the_end, directions, QUICK).tolist() == [True, True, False, False, False, False]
 
 
 def test_choosing_different_ones_by_hand() -> None:
@@ -264,7 +267,7 @@ def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     theta = _candidates(base, directions, model.settings, 3000, child(model.seed, "recommend"))
     mean = model.surrogates.mean(model.pcm.designs(torch.from_numpy(np.vstack([base, theta])))).numpy()
     obeyed = (box.violations(mean[1:], box.from_theta(theta)) <= 1e-4).all(axis=1)
-    usable = obeyed & _follows(theta - base, directions, model.settings)
+    usable = obeyed & _follows(theta - base, base, directions, model.settings)
     score = np.where(usable, _utility(theta, base, directions, mean[0, 0] - mean[1:, 0], model.settings), -np.inf)
     judge = ByNetwork(model.belief, model.pcm, 1e-4)
     found = propose(model.problem, model.settings, model.seed, judge, BASE, {"c": "tighten", "g": "loosen"}, 3)
@@ -323,7 +326,7 @@ def test_a_round_keeps_to_what_is_asked_for() -> None:
     worth = np.array([1.0, -np.inf, 2.0])
     new = _around(theta, worth, base, directions, QUICK, 1, 500, random)
     assert new.shape == (500, 3)
-    assert _follows(new - base, directions, QUICK).all()
+    assert _follows(new - base, base, directions, QUICK).all()
     assert ((new >= 0.0) & (new <= 1.0)).all()
     assert np.abs(new - base).max() <= 0.4 + 1e-12
     assert np.abs(new[:, 0] - 0.375).mean() < 0.1

@@ -113,7 +113,7 @@ def propose(
             found = judge(new)
             objective, believed = np.append(objective, found[0]), np.append(believed, found[1])
         utility = _utility(theta, theta_base, directions, now - objective[1:], settings)
-        follows = believed[1:] & _follows(theta - theta_base, directions, settings)
+        follows = believed[1:] & _follows(theta - theta_base, theta_base, directions, settings)
         followed = bool(follows.any())
         worth = np.where(follows if followed else believed[1:], utility, -np.inf)
     kept = _different(theta, _ranked(theta, theta_base, worth), settings, count)
@@ -125,7 +125,11 @@ def propose(
             back[:, j] = theta_base[j]
             value, sure = judge(back)
             score = _utility(back, theta_base, directions, now - value, settings)
-            better = sure & (score >= utility - equal)
+            better = (
+                sure
+                & (score >= utility - equal)
+                & (_follows(back - theta_base, theta_base, directions, settings) | (not followed))
+            )
             chosen[better], utility[better] = back[better], score[better]
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
     return Proposals(theta_base, chosen, utility, names, followed)
@@ -232,7 +236,10 @@ def _around(
     least = most = np.full(len(base), _FURTHEST * r)
     if directions is not None:
         locked = np.where(directions == 0, (1.0 - 1e-9) * _LOCKED * r, _FURTHEST * r)  # rounding must not lead beyond
-        least, most = np.where(directions > 0, 0.0, locked), np.where(directions < 0, 0.0, locked)
+        least, most = (
+            np.where(directions > 0, 0.0, locked),
+            np.where(directions < 0, -(1.0 + 1e-9) * _LOCKED * r, locked),
+        )
     return np.asarray(np.clip(np.clip(new, base - least, base + most), 0.0, 1.0))
 
 
@@ -248,10 +255,16 @@ def _utility(
     return np.asarray(settings.objective_weight * gain + reward - settings.barrier_weight * relaxed)
 
 
-def _follows(delta: FloatArray, directions: FloatArray, settings: Settings) -> NDArray[np.bool_]:
-    """Tell for each candidate (c) whether it moves no limit against its intent, and no locked one further than guided ones do."""
-    locked = np.where(directions == 0, np.abs(delta) <= _LOCKED * settings.recommend_range, True)
-    return np.asarray((locked & (directions * delta >= 0.0)).all(axis=1))
+def _follows(delta: FloatArray, base: FloatArray, directions: FloatArray, settings: Settings) -> NDArray[np.bool_]:
+    """Tell for each candidate (c) whether it follows all intents.
+
+    Locked limits stay where guided candidates leave them; those to be tightened become tighter by more than that, if they can;
+    those that may be loosened do not become tighter.
+    """
+    still = _LOCKED * settings.recommend_range
+    least = np.where(directions < 0, np.minimum(still, base), 0.0)
+    moved = (directions != 0) & (directions * delta >= least)
+    return np.asarray((moved | (directions == 0) & (np.abs(delta) <= still)).all(axis=1))
 
 
 def _ranked(theta: FloatArray, base: FloatArray, worth: FloatArray) -> NDArray[np.int64]:

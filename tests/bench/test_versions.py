@@ -46,6 +46,12 @@ def test_what_a_package_passes_on_counts_singly() -> None:
     assert "cbabo.surrogate.forms" in closure(METHODS["default"].modules)
 
 
+def test_recommending_counts_where_it_is_asked_for() -> None:
+    assert "cbabo.recommend" in closure(METHODS["case study"].modules)
+    assert "cbabo.recommend" not in closure(METHODS["default"].modules)
+    assert "cbabo.polish" in closure(METHODS["default"].modules)
+
+
 @pytest.mark.parametrize("name", ["paper", "LogcEI", "lhs plain", "qLogNEHVI"])
 def test_the_problems_count(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = METHODS[name].code

@@ -51,6 +51,20 @@ def test_predict_says_what_can_be_met_where_limits_cannot(cli: Any, learned: str
     assert reachable["probability_feasible"] >= 0.97
 
 
+def test_predict_aims_at_the_probability_asked_for(cli: Any, learned: str, folder: Path) -> None:
+    """What is reachable half of the time need not be so nearly always."""
+    (folder / "limits.csv").write_text("stress,frequency\n1.28,2\n")
+    chances = []
+    for wanted in ("0.5", "0.999"):
+        cautious = ("--probability", wanted, "--format", "json")
+        one = json.loads(cli("predict", learned, "--at", "stress=1.28", "--at", "frequency=2", *cautious).out)
+        rows = json.loads(cli("predict", learned, "--file", "limits.csv", *cautious).out)
+        assert rows[0]["probability feasible"] == pytest.approx(one["probability_feasible"], abs=1e-9)
+        assert (one["status"] == "unreachable") == (one["probability_feasible"] < float(wanted) - 1e-3)
+        chances.append(one["probability_feasible"])
+    assert chances[0] <= chances[1]
+
+
 def test_predict_is_true_with_the_default_settings(cli: Any, learned: str) -> None:
     answer = json.loads(cli("predict", learned, "--at", "stress=4", "--at", "frequency=3", "--format", "json").out)
     width, ribs = answer["design"]["width"], answer["design"]["ribs"]
@@ -86,6 +100,7 @@ def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder
         (["--at", "stress"], "expected name=value"),
         (["--file", "nothing.csv"], "expected a CSV file of limits"),
         (["--file", "study.yaml", "--at", "stress=4"], "got both"),
+        (["--probability", "1.5"], "probability must be a number between 0 and 1, got 1.5"),
     ],
 )
 def test_a_wrong_question_gets_one_sentence(cli: Any, learned: str, arguments: list[str], said: str) -> None:

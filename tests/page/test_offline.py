@@ -210,7 +210,7 @@ def test_recommended_limits_are_as_good_as_pythons(
     directions = np.array([{"tighten": -1.0, "lock": 0.0, "loosen": 1.0}[intent] for intent in (first, second)])
     value, feasible = model._judge(theta)
     assert feasible[1:].all()
-    follows = _follows(theta[1:] - theta[0], directions, settings)
+    follows = _follows(theta[1:] - theta[0], theta[0], directions, settings)
     assert follows[0] == follows[1]
     assert follows[0] == (found["warnings"] == [])
     worth = _utility(theta[1:], theta[0], directions, value[0] - value[1:], settings)

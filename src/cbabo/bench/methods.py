@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from cbabo import problems
+from cbabo import problems, recommend
 from cbabo.bench import ours, pareto, rivals, straight
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
@@ -97,6 +97,6 @@ METHODS: dict[str, Method] = {
     "constant relaxed": _single(rivals.constant_relaxed),
     "qLogNEHVI": _single(pareto.pareto_front, 34),
     "plain": _single(straight.paper_on_botorch, 34),
-    "case study": _single(ours.case_study, 34),
+    "case study": replace(_single(ours.case_study, 34), modules=(ours.__name__, recommend.__name__)),
 }
 """What a campaign can compute, by name."""

@@ -43,6 +43,12 @@ def predict(
     study: StudyArgument,
     at: AtOption = None,
     file: Annotated[Path | None, typer.Option("--file", help="A CSV file with one row of limits per question.")] = None,
+    probability: Annotated[
+        float | None,
+        typer.Option(
+            help="The probability of obeying all limits to aim at, between 0 and 1; the settings' unless given."
+        ),
+    ] = None,
     form: FormatOption = "table",
 ) -> None:
     """Answer limits at once: the design, what it is believed to do, and how likely it obeys them."""
@@ -50,9 +56,9 @@ def predict(
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
-        print_frame(opened.model().predict_many(read_limits(file)).to_frame(), form)
+        print_frame(opened.model().predict_many(read_limits(file), probability=probability).to_frame(), form)
         return
-    _show(answer_record(opened.model().predict(_thresholds(opened.problem, at))), form)
+    _show(answer_record(opened.model().predict(_thresholds(opened.problem, at), probability=probability)), form)
 
 
 def refine(

@@ -48,7 +48,7 @@ export class Proposer {
     for (const [i, t] of this.base.entries()) {
       const [back] = await this.#judged([kept.theta.with(i, t)]);
       back.worth = this.#worth(back);
-      if (back.feasible && back.worth >= kept.worth - unit) kept = back;
+      if (back.feasible && back.worth >= kept.worth - unit && (this.#follows(back.theta) || !this.#follows(kept.theta))) kept = back;
     }
     return kept.theta;
   }
@@ -96,7 +96,7 @@ export class Proposer {
     const moved = Math.max(MOVED, 1 / base.length);
     const ends = directions.map((a) => {
       const far = followed && a === 0 ? (1 - 1e-9) * LOCKED * range : FURTHEST * range;
-      return { less: followed && a > 0 ? 0 : far, more: followed && a < 0 ? 0 : far };
+      return { less: followed && a > 0 ? 0 : far, more: followed && a < 0 ? -(1 + 1e-9) * LOCKED * range : far };
     });
     return Array.from({ length: EACH }, (_, n) =>
       best[n % best.length].theta.map((t, i) => {
@@ -120,8 +120,9 @@ export class Proposer {
 
   #follows(theta) {
     return theta.every((t, i) => {
-      const delta = t - this.base[i];
-      return this.directions[i] === 0 ? Math.abs(delta) <= LOCKED * this.range : this.directions[i] * delta >= 0;
+      const [delta, still] = [t - this.base[i], LOCKED * this.range];
+      if (this.directions[i] === 0) return Math.abs(delta) <= still;
+      return this.directions[i] > 0 ? delta >= 0 : -delta >= Math.min(still, this.base[i]);
     });
   }
 
