@@ -120,17 +120,14 @@ def propose(
     chosen, utility = theta[kept], worth[kept]
     if len(sizes) > 1:
         equal = _EQUAL * max(float(np.ptp(worth[worth > -np.inf])), 1.0)
-        for j in range(len(theta_base)):  # no limit moves for nothing
-            back = chosen.copy()
-            back[:, j] = theta_base[j]
-            value, sure = judge(back)
-            score = _utility(back, theta_base, directions, now - value, settings)
-            better = (
-                sure
-                & (score >= utility - equal)
-                & (_follows(back - theta_base, theta_base, directions, settings) | (not followed))
-            )
-            chosen[better], utility[better] = back[better], score[better]
+
+        def judged(theta: FloatArray) -> FloatArray:
+            value, sure = judge(theta)
+            allowed = _follows(theta - theta_base, theta_base, directions, settings) | (not followed)
+            score = _utility(theta, theta_base, directions, now - value, settings)
+            return np.where(sure & allowed, score, -np.inf)
+
+        chosen, utility = _lean(chosen, utility, theta_base, judged, equal)
     names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
     return Proposals(theta_base, chosen, utility, names, followed)
 
@@ -241,6 +238,19 @@ def _around(
             np.where(directions < 0, -(1.0 + 1e-9) * _LOCKED * r, locked),
         )
     return np.asarray(np.clip(np.clip(new, base - least, base + most), 0.0, 1.0))
+
+
+def _lean(
+    theta: FloatArray, worth: FloatArray, base: FloatArray, judged: Callable[[FloatArray], FloatArray], equal: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return proposals (p x k) without movements that are worth nothing, and what they are worth (p)."""
+    for j in range(len(base)):
+        back = theta.copy()
+        back[:, j] = base[j]
+        found = judged(back)
+        kept = found < worth - equal
+        theta, worth = np.where(kept[:, None], theta, back), np.where(kept, worth, found)
+    return theta, worth
 
 
 def _utility(
