@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from cbabo import qp
-from cbabo.qp import Minima, continued, minimise
+from cbabo.qp import Programs, continued, minimise
 from cbabo.space import FloatArray
 
 
-@dataclass(frozen=True)
-class Programs:
-    g: FloatArray
-    H: FloatArray
-    A: FloatArray
-    c: FloatArray
-    low: FloatArray
-    high: FloatArray
-    mu: FloatArray
+def value(given: Programs, i: int, p: FloatArray) -> float:
+    violation = np.clip(given.A[i] @ p - given.c[i], 0.0, None).sum()
+    return float(given.g[i] @ p + 0.5 * p @ given.H[i] @ p + given.mu[i] * violation)
 
-    def solved(self) -> Minima:
-        return minimise(self.g, self.H, self.A, self.c, self.low, self.high, self.mu)
 
-    def value(self, i: int, p: FloatArray) -> float:
-        violation = np.clip(self.A[i] @ p - self.c[i], 0.0, None).sum()
-        return float(self.g[i] @ p + 0.5 * p @ self.H[i] @ p + self.mu[i] * violation)
-
-    def by_slsqp(self, i: int) -> FloatArray:
-        """One of them with its violations as further variables."""
-        d, r = len(self.g[i]), len(self.c[i])
-        rows = np.column_stack([-self.A[i], np.eye(r)])
-        found = minimize(
-            lambda v: self.g[i] @ v[:d] + 0.5 * v[:d] @ self.H[i] @ v[:d] + self.mu[i] * v[d:].sum(),
-            np.append(np.clip(0.0, self.low[i], self.high[i]), np.full(r, 1.0)),
-            jac=lambda v: np.append(self.g[i] + self.H[i] @ v[:d], np.full(r, self.mu[i])),
-            bounds=[*zip(self.low[i], self.high[i], strict=True), *[(0.0, None)] * r],
-            constraints=[{"type": "ineq", "fun": lambda v: rows @ v + self.c[i], "jac": lambda v: rows}],
-            method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-14},
-        )
-        return np.asarray(found.x[:d])
+def by_slsqp(given: Programs, i: int) -> FloatArray:
+    """One of them with its violations as further variables."""
+    g, H, A, c, low, high, mu = (part[i] for part in given)
+    d, r = len(g), len(c)
+    rows = np.column_stack([-A, np.eye(r)])
+    found = minimize(
+        lambda v: g @ v[:d] + 0.5 * v[:d] @ H @ v[:d] + mu * v[d:].sum(),
+        np.append(np.clip(0.0, low, high), np.full(r, 1.0)),
+        jac=lambda v: np.append(g + H @ v[:d], np.full(r, mu)),
+        bounds=[*zip(low, high, strict=True), *[(0.0, None)] * r],
+        constraints=[{"type": "ineq", "fun": lambda v: rows @ v + c, "jac": lambda v: rows}],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+    return np.asarray(found.x[:d])
 
 
 def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, room: float = 0.3, mu: float = 50.0) -> Programs:
@@ -66,11 +53,21 @@ def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, room: float = 0.3, 
 def test_the_same_as_another_solver(seed: int, room: float, mu: float) -> None:
     """Rows that bind, that never do, that cannot be obeyed, and that are cheaper to break."""
     given = programs(seed, room=room, mu=mu)
-    found = given.solved()
+    found = minimise(given)
     for i in range(len(given.g)):
-        expected = given.by_slsqp(i)
-        assert given.value(i, found.p[i]) == pytest.approx(given.value(i, expected), rel=1e-6, abs=1e-6)
+        expected = by_slsqp(given, i)
+        assert value(given, i, found.p[i]) == pytest.approx(value(given, i, expected), rel=1e-6, abs=1e-6)
         assert found.p[i] == pytest.approx(expected, abs=2e-4)
+
+
+def seen_from(given: Programs, p: FloatArray) -> Programs:
+    """The same programs with p (b x d) as the origin."""
+    return given._replace(
+        g=given.g + np.einsum("bij,bj->bi", given.H, p),
+        c=given.c - np.einsum("bri,bi->br", given.A, p),
+        low=given.low - p,
+        high=given.high - p,
+    )
 
 
 @pytest.mark.parametrize("near", [0.0, 0.01, 3.0])
@@ -78,34 +75,22 @@ def test_the_same_as_another_solver(seed: int, room: float, mu: float) -> None:
 def test_what_is_continued_ends_at_the_same_minimum(room: float, mu: float, near: float) -> None:
     """From the solution of a program that differs by `near`, seen from where that is."""
     first = programs(7, b=60, d=6, r=5, room=room, mu=mu)
-    before = first.solved()
+    before = minimise(first)
     change = near * np.random.default_rng(8).normal(size=first.g.shape)
-    around = Programs(
-        first.g + change + np.einsum("bij,bj->bi", first.H, before.p),
-        first.H,
-        first.A,
-        first.c - np.einsum("bri,bi->br", first.A, before.p),
-        first.low - before.p,
-        first.high - before.p,
-        first.mu,
-    )
-    given = (around.g, around.H, around.A, around.c, around.low, around.high, around.mu)
-    found, expected = continued(*given, before.multipliers), around.solved()
+    around = seen_from(first, before.p)
+    around = around._replace(g=around.g + change)
+    found, expected = continued(around, before.multipliers), minimise(around)
     for i in range(len(first.g)):
-        assert around.value(i, found.p[i]) <= around.value(i, expected.p[i]) + 1e-7
+        assert value(around, i, found.p[i]) <= value(around, i, expected.p[i]) + 1e-7
     assert found.p == pytest.approx(expected.p, abs=1e-4)
     assert found.multipliers == pytest.approx(expected.multipliers, abs=1e-2 * mu)
 
 
 def test_near_programs_are_continued_without_starting_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = programs(7, b=60, d=6, r=5)
-    before = first.solved()
+    before = minimise(first)
     monkeypatch.setattr(qp, "minimise", None)
-    moved = first.c - np.einsum("bri,bi->br", first.A, before.p)
-    slope = first.g + np.einsum("bij,bj->bi", first.H, before.p)
-    found = continued(
-        slope, first.H, first.A, moved, first.low - before.p, first.high - before.p, first.mu, before.multipliers
-    )
+    found = continued(seen_from(first, before.p), before.multipliers)
     assert np.abs(found.p).max() < 1e-4
 
 
@@ -113,9 +98,10 @@ def test_rows_that_say_the_same_are_no_obstacle() -> None:
     """Twice the same row: multipliers are then anything, and the system that guesses solve is singular."""
     one = programs(3, b=20, d=3, r=2, room=0.05)
     A, c = np.concatenate([one.A, one.A], axis=1), np.concatenate([one.c, one.c], axis=1)
-    found = continued(one.g, one.H, A, c, one.low, one.high, one.mu, np.ones_like(c))
-    assert found.p == pytest.approx(one.solved().p, abs=1e-4)
-    none = continued(one.g[:0], one.H[:0], A[:0], c[:0], one.low[:0], one.high[:0], one.mu[:0], c[:0])
+    twice = one._replace(A=A, c=c)
+    found = continued(twice, np.ones_like(c))
+    assert found.p == pytest.approx(minimise(one).p, abs=1e-4)
+    none = continued(twice.some(slice(0)), c[:0])
     assert none.p.shape == (0, 3)
 
 
@@ -123,7 +109,7 @@ def test_rows_that_say_the_same_are_no_obstacle() -> None:
 @pytest.mark.parametrize("d", [1, 3, 12])
 def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> None:
     given = programs(d, b=40, d=d, r=5, room=room)
-    found = given.solved()
+    found = minimise(given)
     p, lam = found.p, found.multipliers
     over = np.einsum("brd,bd->br", given.A, p) - given.c
     assert (p >= given.low - 1e-9).all()
@@ -142,7 +128,7 @@ def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> No
 def test_without_rows_that_bind_it_is_a_step_of_newton() -> None:
     given = programs(0, room=1e3)
     wide = np.full_like(given.low, 100.0)
-    found = minimise(given.g, given.H, given.A, given.c + 1e3, -wide, wide, given.mu)
+    found = minimise(given._replace(c=given.c + 1e3, low=-wide, high=wide))
     inside = np.abs(np.linalg.solve(given.H, -given.g[..., None])[..., 0]).max(1) < 50.0
     expected = np.linalg.solve(given.H, -given.g[..., None])[..., 0]
     assert inside.sum() > 5
@@ -152,7 +138,7 @@ def test_without_rows_that_bind_it_is_a_step_of_newton() -> None:
 
 def test_a_program_worked_out_by_hand() -> None:
     """Nearest to (2, 2) where p1 + p2 <= 1, in a box that ends at 0.3 in p1: (0.3, 0.7), with multiplier 1.3."""
-    found = minimise(
+    given = Programs(
         np.array([[-2.0, -2.0]]),
         np.eye(2)[None],
         np.array([[[1.0, 1.0]]]),
@@ -161,13 +147,14 @@ def test_a_program_worked_out_by_hand() -> None:
         np.array([[0.3, 5.0]]),
         np.array([10.0]),
     )
+    found = minimise(given)
     assert found.p[0] == pytest.approx([0.3, 0.7], abs=1e-6)
     assert found.multipliers[0] == pytest.approx([1.3], abs=1e-5)
 
 
 def test_rows_that_contradict_each_other_are_broken_as_little_as_possible() -> None:
     """p <= -0.5 and p >= 0.5: anything between violates by 1 in all, so that the objective decides."""
-    found = minimise(
+    given = Programs(
         np.array([[-0.2]]),
         np.eye(1)[None],
         np.array([[[1.0], [-1.0]]]),
@@ -176,33 +163,31 @@ def test_rows_that_contradict_each_other_are_broken_as_little_as_possible() -> N
         np.array([[1.0]]),
         np.array([100.0]),
     )
+    found = minimise(given)
     assert found.p[0] == pytest.approx([0.2], abs=1e-5)
     assert found.multipliers[0] == pytest.approx([100.0, 100.0], abs=1e-2)
 
 
 def test_many_at_once_are_the_same_as_one_by_one() -> None:
     given = programs(7, b=600)
-    found = given.solved()
+    found = minimise(given)
     for i in (0, 255, 256, 599):
-        at = slice(i, i + 1)
-        alone = minimise(
-            given.g[at], given.H[at], given.A[at], given.c[at], given.low[at], given.high[at], given.mu[at]
-        )
+        alone = minimise(given.some(slice(i, i + 1)))
         assert found.p[i] == pytest.approx(alone.p[0], abs=1e-9)
         assert found.multipliers[i] == pytest.approx(alone.multipliers[0], abs=1e-7)
 
 
 def test_what_it_is_given_is_left_alone() -> None:
     given, same = programs(3), programs(3)
-    given.solved()
-    for name in Programs.__dataclass_fields__:
-        assert np.array_equal(getattr(given, name), getattr(same, name))
+    minimise(given)
+    for part, before in zip(given, same, strict=True):
+        assert np.array_equal(part, before)
 
 
 def test_no_programs_have_no_solutions() -> None:
     given = programs(3, b=0)
-    assert given.solved().p.shape == (0, 4)
-    assert given.solved().multipliers.shape == (0, 3)
+    assert minimise(given).p.shape == (0, 4)
+    assert minimise(given).multipliers.shape == (0, 3)
 
 
 def test_steep_and_flat_programs_stay_finite() -> None:
@@ -215,9 +200,8 @@ def test_steep_and_flat_programs_stay_finite() -> None:
         (1.0, 1e12, 1e12),
         (1.0, 1e-12, 1e-6),
     ):
-        found = minimise(
-            given.g * steep, given.H * curved, given.A * steep, given.c, given.low, given.high, given.mu * mu
-        )
+        scaled = given._replace(g=given.g * steep, H=given.H * curved, A=given.A * steep, mu=given.mu * mu)
+        found = minimise(scaled)
         assert np.isfinite(found.p).all()
         assert np.isfinite(found.multipliers).all()
         assert (found.p >= given.low - 1e-9).all()

@@ -196,7 +196,7 @@ class Quick:
         """
         sign, free, output = self.sight.sign, self.free, self.sight.output
         held = 1.0 - free
-        given = (
+        programs = qp.Programs(
             self.goal * J[:, 0] * free,
             H * free * free[:, None] + np.diag(held),
             sign[:, None] * J[:, output] * free,
@@ -205,7 +205,7 @@ class Quick:
             np.where(free, 1.0 - x, 1.0),
             np.full(len(x), self._penalty),
         )
-        found = qp.minimise(*given, _ROUGHLY) if lam is None else qp.continued(*given, lam)
+        found = qp.minimise(programs, _ROUGHLY) if lam is None else qp.continued(programs, lam)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:

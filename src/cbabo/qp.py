@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -38,6 +39,27 @@ _GUESSES = 6  # of what holds a program
 _CHUNK = 256  # programs at a time: their matrices stay in the processor's cache
 
 
+class Programs(NamedTuple):
+    """What is to be minimised: see above."""
+
+    g: FloatArray
+    H: FloatArray
+    A: FloatArray
+    c: FloatArray
+    low: FloatArray
+    """Below high."""
+    high: FloatArray
+    mu: FloatArray
+
+    def some(self, which: slice | NDArray[np.bool_]) -> Programs:
+        """Return some of the programs."""
+        return Programs(*(part[which] for part in self))
+
+    def last(self) -> Programs:
+        """Move the programs to the last dimension."""
+        return Programs(*(np.ascontiguousarray(np.moveaxis(part, 0, -1)) for part in self))
+
+
 @dataclass(frozen=True, eq=False)
 class Minima:
     """The solutions."""
@@ -48,67 +70,43 @@ class Minima:
     """b x r."""
 
 
-def minimise(
-    g: FloatArray,
-    H: FloatArray,
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    mu: FloatArray,
-    iterations: int = ITERATIONS,
-) -> Minima:
-    """Solve b programs; low < high."""
-    given = (g, H, A, c, low, high, mu)
-    parts = [_minimise(iterations, *(_last(t[i : i + _CHUNK]) for t in given)) for i in range(0, len(g), _CHUNK)]
+def minimise(programs: Programs, iterations: int = ITERATIONS) -> Minima:
+    """Solve b programs."""
+    parts = [
+        _minimise(programs.some(slice(i, i + _CHUNK)).last(), iterations) for i in range(0, len(programs.g), _CHUNK)
+    ]
     if not parts:
-        return Minima(np.empty_like(g), np.empty_like(c))
+        return Minima(np.empty_like(programs.g), np.empty_like(programs.c))
     p, lam = (np.concatenate([part[i] for part in parts], axis=-1) for i in range(2))
     return Minima(np.ascontiguousarray(p.T), np.ascontiguousarray(lam.T))
 
 
-def continued(
-    g: FloatArray,
-    H: FloatArray,
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    mu: FloatArray,
-    multipliers: FloatArray,
-) -> Minima:
+def continued(programs: Programs, multipliers: FloatArray) -> Minima:
     """Solve b programs that hardly differ from ones with these multipliers (b x r), around p = 0.
 
     It is guessed which rows and variables are held, and by what; that is one linear system, whose solution says which guesses
     were wrong. Where they are all right, and that is soon, it is the minimum; the other programs are solved from scratch.
     """
-    programs = _Guessed(g, H, A, c, low, high, mu)
-    p, lam = np.zeros_like(g), multipliers.copy()
-    row, at = programs.held(p, lam, programs.slope(p, lam))
-    todo = np.arange(len(g))
+    guessed = _Guessed(programs)
+    p, lam = np.zeros_like(programs.g), multipliers.copy()
+    row, at = guessed.held(p, lam, guessed.slope(p, lam))
+    todo = np.arange(len(p))
     for _ in range(_GUESSES):
-        p[todo], lam[todo] = programs.solved(row, at)
-        slope = np.where(at == 0, 0.0, programs.slope(p[todo], lam[todo]))
-        found = programs.held(p[todo], lam[todo], slope)
+        p[todo], lam[todo] = guessed.solved(row, at)
+        slope = np.where(at == 0, 0.0, guessed.slope(p[todo], lam[todo]))
+        found = guessed.held(p[todo], lam[todo], slope)
         wrong = (found[0] != row).any(1) | (found[1] != at).any(1) | ~np.isfinite(p[todo].sum(1) + lam[todo].sum(1))
-        todo, programs, row, at = todo[wrong], programs.where(wrong), found[0][wrong], found[1][wrong]
+        todo, guessed, row, at = todo[wrong], _Guessed(guessed.programs.some(wrong)), found[0][wrong], found[1][wrong]
         if not len(todo):
             return Minima(p, lam)
-    rest = minimise(*(getattr(programs, name) for name in programs.__dataclass_fields__))
+    rest = minimise(guessed.programs)
     p[todo], lam[todo] = rest.p, rest.multipliers
     return Minima(p, lam)
 
 
-def _minimise(
-    iterations: int,
-    g: FloatArray,
-    H: FloatArray,
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    mu: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+def _minimise(programs: Programs, iterations: int) -> tuple[FloatArray, FloatArray]:
+    """Solve programs that are the last dimension."""
+    g, H, A, c, low, high, mu = programs
     d, r = len(g), len(c)
     p = np.clip(0.0, low + _CENTRAL * (high - low), high - _CENTRAL * (high - low))
     room = c - _times(A, p)
@@ -187,49 +185,44 @@ _Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class _Guessed:
-    """Programs, first dimension, of which it is guessed what holds them: a primal-dual active-set method."""
+    """Programs of which it is guessed what holds them: a primal-dual active-set method."""
 
-    g: FloatArray
-    H: FloatArray
-    A: FloatArray
-    c: FloatArray
-    low: FloatArray
-    high: FloatArray
-    mu: FloatArray
-
-    def where(self, some: NDArray[np.bool_]) -> _Guessed:
-        return _Guessed(*(getattr(self, name)[some] for name in self.__dataclass_fields__))
+    programs: Programs
 
     def held(self, p: FloatArray, lam: FloatArray, slope: FloatArray) -> _Sides:
         """Return what seems to hold rows (0 nothing, 1 held at c, 2 violated) and variables (-1 low, 0 nothing, 1 high)."""
-        room = self.c - np.einsum("bri,bi->br", self.A, p)
-        by = _side(lam - room / self.soft, 0.0, self.mu[:, None])
-        return 1 + by, _side(p - slope / np.einsum("bii->bi", self.H), self.low, self.high)
+        q = self.programs
+        room = q.c - np.einsum("bri,bi->br", q.A, p)
+        by = _side(lam - room / self.soft, 0.0, q.mu[:, None])
+        return 1 + by, _side(p - slope / np.einsum("bii->bi", q.H), q.low, q.high)
 
     @cached_property
     def soft(self) -> FloatArray:
         """How far a row gives way for one unit of its multiplier, roughly (b x r)."""
-        stiff = np.einsum("bii->bi", self.H)
-        return np.asarray(np.einsum("bri,bri->br", self.A / stiff[:, None, :], self.A) + _SINGULAR)
+        q = self.programs
+        stiff = np.einsum("bii->bi", q.H)
+        return np.asarray(np.einsum("bri,bri->br", q.A / stiff[:, None, :], q.A) + _SINGULAR)
 
     def slope(self, p: FloatArray, lam: FloatArray) -> FloatArray:
         """Return the derivative of the Lagrangian without variables' ends (b x d)."""
-        return np.asarray(self.g + np.einsum("bij,bj->bi", self.H, p) + np.einsum("bri,br->bi", self.A, lam))
+        q = self.programs
+        return np.asarray(q.g + np.einsum("bij,bj->bi", q.H, p) + np.einsum("bri,br->bi", q.A, lam))
 
     def solved(self, row: NDArray[np.int64], at: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
         """Return p and lam if this is what holds them."""
-        b, r, d = self.A.shape
+        q = self.programs
+        b, r, d = q.A.shape
         active, free = row == 1, at == 0
-        rows = self.A * active[:, :, None]
+        rows = q.A * active[:, :, None]
         K = np.zeros((b, d + r, d + r))
-        K[:, :d, :d] = self.H * free[:, :, None]
+        K[:, :d, :d] = q.H * free[:, :, None]
         K[:, :d, d:] = rows.transpose(0, 2, 1) * free[:, :, None]
         K[:, d:, :d] = rows
         every = np.arange(d + r)
         K[:, every, every] += np.concatenate([~free, np.where(active, -_ALIKE * self.soft, 1.0)], axis=1)
-        violated = (row == 2) * self.mu[:, None]
-        push = -self.slope(np.zeros_like(self.g), violated)
-        y = np.concatenate([np.where(free, push, np.where(at < 0, self.low, self.high)), active * self.c], axis=1)
+        violated = (row == 2) * q.mu[:, None]
+        push = -self.slope(np.zeros_like(q.g), violated)
+        y = np.concatenate([np.where(free, push, np.where(at < 0, q.low, q.high)), active * q.c], axis=1)
         solution, info = torch.linalg.solve_ex(torch.from_numpy(K), torch.from_numpy(y))
         found = np.where(info.numpy()[:, None] > 0, np.nan, solution.numpy())
         return found[:, :d], np.where(active, found[:, d:], violated)
@@ -273,8 +266,3 @@ def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 def _back(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ijb,ib->jb", matrix, vector))
-
-
-def _last(t: FloatArray) -> FloatArray:
-    """Move the programs to the last dimension."""
-    return np.ascontiguousarray(np.moveaxis(t, 0, -1))
