@@ -14,7 +14,7 @@ import torch
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answers import Recommendation
 from cbabo.errors import InputError
-from cbabo.recommend import ByNetwork, _around, _candidates, _different, _follows, _ranked, _sizes, _utility, propose
+from cbabo.recommend import ByNetwork, Wish, _sizes, propose
 from cbabo.seeding import child
 from learned import QUICK, mirrored, model_of, simulate_mirrored, simulate_valley, valley
 
@@ -176,7 +176,7 @@ def test_what_is_recommended_is_believed_feasible(model: Model) -> None:
 def test_candidates_are_four_fifths_guided() -> None:
     base, directions = np.array([0.5, 0.5, 0.5]), np.array([-1.0, 0.0, 1.0])
     settings = QUICK.replace(recommend_range=0.2)
-    theta = _candidates(base, directions, settings, 10_000, child(0, "recommend"))
+    theta = Wish(base, directions, settings).candidates(10_000, child(0, "recommend"))
     assert theta.shape == (10_000, 3)
     guided, explored = theta[:8000] - base, theta[8000:] - base
     assert (guided[:, 0] < 0).all()
@@ -187,14 +187,14 @@ def test_candidates_are_four_fifths_guided() -> None:
     assert np.abs(guided[:, [0, 2]]).mean() == pytest.approx(half_normal, rel=0.03)
     assert explored.std(axis=0) == pytest.approx(0.08, rel=0.06)
     assert np.abs(explored.mean(axis=0)).max() < 0.01
-    edge = _candidates(np.array([0.0, 1.0, 1.0]), directions, settings, 100, child(0, "recommend"))
+    edge = Wish(np.array([0.0, 1.0, 1.0]), directions, settings).candidates(100, child(0, "recommend"))
     assert ((edge >= 0) & (edge <= 1)).all()
 
 
 @pytest.mark.parametrize("guided", [0.0, 1.0])
 def test_the_shares_may_be_anything(guided: float) -> None:
     settings = QUICK.replace(recommend_guided=guided)
-    theta = _candidates(np.array([0.5]), np.array([1.0]), settings, 11, child(0, "recommend"))
+    theta = Wish(np.array([0.5]), np.array([1.0]), settings).candidates(11, child(0, "recommend"))
     assert len(theta) == 11
     assert (theta > 0.5).all() == (guided == 1.0)
 
@@ -210,20 +210,22 @@ def test_the_score_by_hand() -> None:
         -100 * 0.2 + 50 * 0.1,  # only tightening that was asked for is rewarded
         0.0,
     ]
-    assert _utility(theta, base, directions, gain, QUICK) == pytest.approx(expected)
+    assert Wish(base, directions, QUICK).utility(theta, gain) == pytest.approx(expected)
 
 
 def test_loosening_beyond_the_allowance_costs_its_square() -> None:
     """In normalised thresholds the allowance of 1 is never reached; with the formula alone it can be."""
-    score = _utility(np.array([[2.7]]), np.array([0.5]), np.array([1.0]), np.array([0.0]), QUICK)
+    score = Wish(np.array([0.5]), np.array([1.0]), QUICK).utility(np.array([[2.7]]), np.array([0.0]))
     assert score == pytest.approx([-50 * (2.2 - 1.0) ** 2])
-    wide = _utility(np.array([[32.0]]), np.array([30.0]), np.array([1.0]), np.array([0.0]), QUICK)
+    wide = Wish(np.array([30.0]), np.array([1.0]), QUICK).utility(np.array([[32.0]]), np.array([0.0]))
     assert wide == pytest.approx([-50 * (2.0 - 1.5) ** 2])
 
 
 def test_weights_are_settings() -> None:
     settings = QUICK.replace(objective_weight=2.0, barrier_weight=3.0, reward_weight=5.0)
-    score = _utility(np.array([[0.4, 0.7]]), np.array([0.5, 0.5]), np.array([-1.0, 0.0]), np.array([10.0]), settings)
+    score = Wish(np.array([0.5, 0.5]), np.array([-1.0, 0.0]), settings).utility(
+        np.array([[0.4, 0.7]]), np.array([10.0])
+    )
     assert score == pytest.approx([2 * 10 + 5 * 0.1 - 3 * 0.2])
 
 
@@ -239,36 +241,50 @@ def test_following_by_hand() -> None:
         ]
     )
     directions = np.array([-1.0, 0.0, 1.0])
-    assert _follows(delta, np.full(3, 0.5), directions, QUICK).tolist() == [True, False, False, False, False, False]
+    assert Wish(np.full(3, 0.5), directions, QUICK).follows(0.5 + delta).tolist() == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
     at_the_end = np.array([0.0, 0.5, 0.5])  # what is as tight as can be need not be tighter
-    assert _follows(delta, at_the_end, directions, QUICK).tolist() == [True, True, False, False, False, False]
+    assert Wish(at_the_end, directions, QUICK).follows(at_the_end + delta).tolist() == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_choosing_different_ones_by_hand() -> None:
     theta = np.array([[0.50], [0.51], [0.56], [0.60], [0.10]])
-    best_first = np.array([1, 0, 2, 3])
-    assert _different(theta, best_first, QUICK, 9) == [1, 2]  # 0.05 apart at least
-    assert _different(theta, best_first, QUICK, 1) == [1]
-    assert _different(theta, np.array([4, 0, 1, 2, 3]), QUICK, 9) == [4, 0, 2]
-    assert _different(theta, best_first[:0], QUICK, 9) == []
+    best_first, wish = np.array([1, 0, 2, 3]), Wish(np.array([0.5]), np.array([1.0]), QUICK)
+    assert wish.different(theta, best_first, 9) == [1, 2]  # 0.05 apart at least
+    assert wish.different(theta, best_first, 1) == [1]
+    assert wish.different(theta, np.array([4, 0, 1, 2, 3]), 9) == [4, 0, 2]
+    assert wish.different(theta, best_first[:0], 9) == []
 
 
 def test_of_equally_good_ones_that_which_changes_less_comes_first() -> None:
     theta = np.array([[0.9], [0.5], [0.8], [0.6], [0.7]])
     worth = np.array([3.0, -np.inf, 3.0 + 1e-7, 1.0, 2.9])
-    assert _ranked(theta, np.array([0.5]), worth).tolist() == [2, 0, 4, 3]
-    assert _ranked(theta, np.array([1.0]), worth).tolist() == [0, 2, 4, 3]
+    assert Wish(np.array([0.5]), np.array([0.0]), QUICK).ranked(theta, worth).tolist() == [2, 0, 4, 3]
+    assert Wish(np.array([1.0]), np.array([0.0]), QUICK).ranked(theta, worth).tolist() == [0, 2, 4, 3]
 
 
 def test_the_winner_has_the_best_score_of_all_that_follow(model: Model) -> None:
     """Everything recomputed plainly from the candidates."""
     box, limits = model.problem.box, model.belief.limits
     base, directions = box.to_theta(box.array(BASE))[0], np.array([-1.0, 1.0])
-    theta = _candidates(base, directions, model.settings, 3000, child(model.seed, "recommend"))
+    theta = Wish(base, directions, model.settings).candidates(3000, child(model.seed, "recommend"))
     mean = model.surrogates.mean(model.pcm.designs(torch.from_numpy(np.vstack([base, theta])))).numpy()
     obeyed = (box.violations(mean[1:], box.from_theta(theta)) <= 1e-4).all(axis=1)
-    usable = obeyed & _follows(theta - base, base, directions, model.settings)
-    score = np.where(usable, _utility(theta, base, directions, mean[0, 0] - mean[1:, 0], model.settings), -np.inf)
+    usable = obeyed & Wish(base, directions, model.settings).follows(theta)
+    score = np.where(usable, Wish(base, directions, model.settings).utility(theta, mean[0, 0] - mean[1:, 0]), -np.inf)
     judge = ByNetwork(model.belief, model.pcm, 1e-4)
     found = propose(model.problem, model.settings, model.seed, judge, BASE, {"c": "tighten", "g": "loosen"}, 3)
     assert found.theta[0] == pytest.approx(theta[score.argmax()], abs=1e-12)
@@ -313,7 +329,7 @@ def test_rounds_find_better_limits_with_as_many_candidates(car: Model) -> None:
             back[j] = found[1].base[j]
             value, feasible = judge(np.array([found[1].base, back]))
             directions = np.array([{"tighten": -1.0, "loosen": 1.0}.get(intents.get(n, ""), 0.0) for n in base])
-            score = _utility(back[None], found[1].base, directions, value[:1] - value[1:], settings)
+            score = Wish(found[1].base, directions, settings).utility(back[None], value[:1] - value[1:])
             assert not feasible[1] or score[0] < utility
     locked = [j for j, name in enumerate(base) if name not in intents]
     assert (found[1].theta[0, locked] == found[1].base[locked]).sum() >= 3
@@ -324,15 +340,15 @@ def test_a_round_keeps_to_what_is_asked_for() -> None:
     theta = np.array([[0.4, 0.2, 0.99], [0.1, 0.2, 0.3], [0.35, 0.2, 0.95]])
     base, directions, random = np.array([0.45, 0.2, 0.9]), np.array([-1.0, 0.0, 1.0]), child(0, "recommend")
     worth = np.array([1.0, -np.inf, 2.0])
-    new = _around(theta, worth, base, directions, QUICK, 1, 500, random)
+    new = Wish(base, directions, QUICK).around(theta, worth, 1, 500, random)
     assert new.shape == (500, 3)
-    assert _follows(new - base, base, directions, QUICK).all()
+    assert Wish(base, directions, QUICK).follows(new).all()
     assert ((new >= 0.0) & (new <= 1.0)).all()
     assert np.abs(new - base).max() <= 0.4 + 1e-12
     assert np.abs(new[:, 0] - 0.375).mean() < 0.1
-    free = _around(theta, worth, base, None, QUICK, 1, 500, random)
+    free = Wish(base, -directions, QUICK).around(theta, worth, 1, 500, random)
     assert (free[:, 0] > base[0]).any()
-    late = _around(theta, worth, base, None, QUICK, 12, 500, random)
+    late = Wish(base, -directions, QUICK).around(theta, worth, 12, 500, random)
     assert (late - theta[[2, 0]][np.arange(500) % 2]).std() < 0.2 * (free - theta[[2, 0]][np.arange(500) % 2]).std()
 
 

@@ -97,39 +97,111 @@ def propose(
     Only if no candidate that follows them is believed feasible, the others are returned.
     """
     random = child(seed, "recommend")
-    theta_base = _base(problem, base)
-    directions = _directions(problem, intents)
-    sizes = _sizes(settings)
-    theta = _candidates(theta_base, directions, settings, sizes[0], random)
-    both = np.vstack([theta_base, theta])
+    wish = Wish(_base(problem, base), _directions(problem, intents), settings)
+    first, *later = _sizes(settings)
+    theta = wish.candidates(first, random)
+    both = np.vstack([wish.base, theta])
     objective, believed = judge(both)
     if not believed[1:].any():
-        raise InputError(_nothing_feasible(problem, judge.nearest(theta_base, both)))
-    now, worth, followed = objective[0], np.empty(0), False
-    for i, size in enumerate([0, *sizes[1:]]):
-        if i:
-            new = _around(theta, worth, theta_base, directions if followed else None, settings, i, size, random)
-            theta = np.vstack([theta, new])
-            found = judge(new)
-            objective, believed = np.append(objective, found[0]), np.append(believed, found[1])
-        utility = _utility(theta, theta_base, directions, now - objective[1:], settings)
-        follows = believed[1:] & _follows(theta - theta_base, theta_base, directions, settings)
-        followed = bool(follows.any())
-        worth = np.where(follows if followed else believed[1:], utility, -np.inf)
-    kept = _different(theta, _ranked(theta, theta_base, worth), settings, count)
+        raise InputError(_nothing_feasible(problem, judge.nearest(wish.base, both)))
+    now = objective[0]
+
+    def worth_of(theta: FloatArray, value: FloatArray, sure: NDArray[np.bool_]) -> FloatArray:
+        return np.where(sure, wish.utility(theta, now - value), -np.inf)
+
+    worth = worth_of(theta, objective[1:], believed[1:])
+    for i, size in enumerate(later, start=1):
+        new = wish.around(theta, wish.preferred(theta, worth), i, size, random)
+        theta, worth = np.vstack([theta, new]), np.append(worth, worth_of(new, *judge(new)))
+    worth = wish.preferred(theta, worth)
+    kept = wish.different(theta, wish.ranked(theta, worth), count)
     chosen, utility = theta[kept], worth[kept]
-    if len(sizes) > 1:
-        equal = _EQUAL * max(float(np.ptp(worth[worth > -np.inf])), 1.0)
+    if later:
+        chosen, utility = _lean(wish, chosen, utility, lambda t: worth_of(t, *judge(t)), wish.equal(worth))
+    names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, wish.directions, strict=True)}
+    return Proposals(wish.base, chosen, utility, names, bool(wish.follows(chosen).all()))
 
-        def judged(theta: FloatArray) -> FloatArray:
-            value, sure = judge(theta)
-            allowed = _follows(theta - theta_base, theta_base, directions, settings) | (not followed)
-            score = _utility(theta, theta_base, directions, now - value, settings)
-            return np.where(sure & allowed, score, -np.inf)
 
-        chosen, utility = _lean(chosen, utility, theta_base, judged, equal)
-    names = {name: _NAMES[int(a)] for name, a in zip(problem.box.names, directions, strict=True)}
-    return Proposals(theta_base, chosen, utility, names, followed)
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """What is asked for, and what candidates theta (c x k) are to it."""
+
+    base: FloatArray
+    """k."""
+    directions: FloatArray
+    """k, a."""
+    settings: Settings
+
+    def candidates(self, total: int, random: np.random.Generator) -> FloatArray:
+        """Return candidates around the base (total x k), guided and exploring ones."""
+        r, k = self.settings.recommend_range, len(self.base)
+        guided = round(self.settings.recommend_guided * total)
+        steps = np.abs(random.normal(0.0, 0.5 * r, (guided, k)))
+        locked = random.uniform(-_LOCKED * r, _LOCKED * r, (guided, k))
+        follow = np.where(self.directions == 0, locked, self.directions * steps)
+        explore = random.normal(0.0, 0.4 * r, (total - guided, k))
+        return np.asarray(np.clip(self.base + np.vstack([follow, explore]), 0.0, 1.0))
+
+    def around(
+        self, theta: FloatArray, worth: FloatArray, i: int, size: int, random: np.random.Generator
+    ) -> FloatArray:
+        """Return the candidates (size x k) of round i, around the best so far; where these follow the intents, so do they."""
+        r, k = self.settings.recommend_range, len(self.base)
+        best = theta[self.ranked(theta, worth)[:_PARENTS]]
+        steps = random.normal(0.0, 0.5 * r * _NARROWER**i, (size, k))
+        moved = random.random((size, k)) < max(_MOVED, 1.0 / k)
+        new = best[np.arange(size) % len(best)] + np.where(moved, steps, 0.0)
+        less = more = np.full(k, _FURTHEST * r)
+        if self.follows(best).all():
+            still = np.where(self.directions == 0, (1.0 - 1e-9) * _LOCKED * r, less)  # rounding must not lead beyond
+            less = np.where(self.directions > 0, 0.0, still)
+            more = np.where(self.directions < 0, -(1.0 + 1e-9) * _LOCKED * r, still)
+        return np.asarray(np.clip(np.clip(new, self.base - less, self.base + more), 0.0, 1.0))
+
+    def utility(self, theta: FloatArray, gain: FloatArray) -> FloatArray:
+        """Return the scores (c) of candidates whose answers gain this (c)."""
+        s, delta = self.settings, theta - self.base
+        allowance = np.maximum(0.05 * np.abs(self.base), 1.0)
+        tightened = np.where(self.directions == -1, np.clip(-delta, 0.0, None), 0.0).sum(axis=1)
+        relaxed = np.where(self.directions <= 0, np.clip(delta, 0.0, None), 0.0).sum(axis=1)
+        excessive = np.where(self.directions == 1, np.clip(delta - allowance, 0.0, None) ** 2, 0.0).sum(axis=1)
+        reward = s.reward_weight * (tightened - excessive)
+        return np.asarray(s.objective_weight * gain + reward - s.barrier_weight * relaxed)
+
+    def follows(self, theta: FloatArray) -> NDArray[np.bool_]:
+        """Tell for each candidate (c) whether it follows all intents.
+
+        Locked limits stay where guided candidates leave them; those to be tightened become tighter by more than that, if they
+        can; those that may be loosened do not become tighter.
+        """
+        delta, still = theta - self.base, _LOCKED * self.settings.recommend_range
+        least = np.where(self.directions < 0, np.minimum(still, self.base), 0.0)
+        moved = (self.directions != 0) & (self.directions * delta >= least)
+        return np.asarray((moved | (self.directions == 0) & (np.abs(delta) <= still)).all(axis=1))
+
+    def preferred(self, theta: FloatArray, worth: FloatArray) -> FloatArray:
+        """Return what candidates are worth (c), -inf for those that do not follow the intents if any does."""
+        following = np.where(self.follows(theta), worth, -np.inf)
+        return following if following.max() > -np.inf else worth
+
+    def equal(self, worth: FloatArray) -> float:
+        """Return by how much scores may differ and count as equal."""
+        return _EQUAL * max(float(np.ptp(worth[worth > -np.inf])), 1.0)
+
+    def ranked(self, theta: FloatArray, worth: FloatArray) -> NDArray[np.int64]:
+        """Return the candidates that are worth something, best first; of equally good ones that which changes less."""
+        some = np.flatnonzero(worth > -np.inf)
+        changed = np.abs(theta[some] - self.base).sum(axis=1)
+        return np.asarray(some[np.lexsort((changed, -np.round(worth[some] / self.equal(worth))))])
+
+    def different(self, theta: FloatArray, ranked: NDArray[np.int64], count: int) -> list[int]:
+        """Return the first, then the next that differs from it, and so on."""
+        kept: list[int] = []
+        while len(kept) < count and len(ranked):
+            kept.append(int(ranked[0]))
+            apart = np.abs(theta[ranked] - theta[kept[-1]]).max(axis=1) >= _DIFFERENT * self.settings.recommend_range
+            ranked = ranked[apart]
+        return kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,97 +274,17 @@ def _sizes(settings: Settings) -> list[int]:
     return [total - rounds * later] + [later] * rounds * (later > 0)
 
 
-def _candidates(
-    base: FloatArray, directions: FloatArray, settings: Settings, total: int, random: np.random.Generator
-) -> FloatArray:
-    r = settings.recommend_range
-    guided = round(settings.recommend_guided * total)
-    steps = np.abs(random.normal(0.0, 0.5 * r, (guided, len(base))))
-    locked = random.uniform(-_LOCKED * r, _LOCKED * r, (guided, len(base)))
-    follow = np.where(directions == 0, locked, directions * steps)
-    explore = random.normal(0.0, 0.4 * r, (total - guided, len(base)))
-    return np.asarray(np.clip(base + np.vstack([follow, explore]), 0.0, 1.0))
-
-
-def _around(
-    theta: FloatArray,
-    worth: FloatArray,
-    base: FloatArray,
-    directions: FloatArray | None,
-    settings: Settings,
-    i: int,
-    size: int,
-    random: np.random.Generator,
-) -> FloatArray:
-    """Return candidates (size x k) around the best ones so far; where directions are given, they follow them."""
-    best = _ranked(theta, base, worth)[:_PARENTS]
-    r = settings.recommend_range
-    steps = random.normal(0.0, 0.5 * r * _NARROWER**i, (size, len(base)))
-    moved = random.random((size, len(base))) < max(_MOVED, 1.0 / len(base))
-    new = theta[best[np.arange(size) % len(best)]] + np.where(moved, steps, 0.0)
-    least = most = np.full(len(base), _FURTHEST * r)
-    if directions is not None:
-        locked = np.where(directions == 0, (1.0 - 1e-9) * _LOCKED * r, _FURTHEST * r)  # rounding must not lead beyond
-        least, most = (
-            np.where(directions > 0, 0.0, locked),
-            np.where(directions < 0, -(1.0 + 1e-9) * _LOCKED * r, locked),
-        )
-    return np.asarray(np.clip(np.clip(new, base - least, base + most), 0.0, 1.0))
-
-
 def _lean(
-    theta: FloatArray, worth: FloatArray, base: FloatArray, judged: Callable[[FloatArray], FloatArray], equal: float
+    wish: Wish, theta: FloatArray, worth: FloatArray, worth_of: Callable[[FloatArray], FloatArray], equal: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return proposals (p x k) without movements that are worth nothing, and what they are worth (p)."""
-    for j in range(len(base)):
+    for j, value in enumerate(wish.base):
         back = theta.copy()
-        back[:, j] = base[j]
-        found = judged(back)
+        back[:, j] = value
+        found = np.where(wish.follows(back) | ~wish.follows(theta), worth_of(back), -np.inf)
         kept = found < worth - equal
         theta, worth = np.where(kept[:, None], theta, back), np.where(kept, worth, found)
     return theta, worth
-
-
-def _utility(
-    theta: FloatArray, base: FloatArray, directions: FloatArray, gain: FloatArray, settings: Settings
-) -> FloatArray:
-    delta = theta - base
-    allowance = np.maximum(0.05 * np.abs(base), 1.0)
-    tightened = np.where(directions == -1, np.clip(-delta, 0.0, None), 0.0).sum(axis=1)
-    relaxed = np.where(directions <= 0, np.clip(delta, 0.0, None), 0.0).sum(axis=1)
-    excessive = np.where(directions == 1, np.clip(delta - allowance, 0.0, None) ** 2, 0.0).sum(axis=1)
-    reward = settings.reward_weight * (tightened - excessive)
-    return np.asarray(settings.objective_weight * gain + reward - settings.barrier_weight * relaxed)
-
-
-def _follows(delta: FloatArray, base: FloatArray, directions: FloatArray, settings: Settings) -> NDArray[np.bool_]:
-    """Tell for each candidate (c) whether it follows all intents.
-
-    Locked limits stay where guided candidates leave them; those to be tightened become tighter by more than that, if they can;
-    those that may be loosened do not become tighter.
-    """
-    still = _LOCKED * settings.recommend_range
-    least = np.where(directions < 0, np.minimum(still, base), 0.0)
-    moved = (directions != 0) & (directions * delta >= least)
-    return np.asarray((moved | (directions == 0) & (np.abs(delta) <= still)).all(axis=1))
-
-
-def _ranked(theta: FloatArray, base: FloatArray, worth: FloatArray) -> NDArray[np.int64]:
-    """Return the candidates that are worth something, best first; of equally good ones that which changes less."""
-    some = np.flatnonzero(worth > -np.inf)
-    unit = max(float(np.ptp(worth[some])), 1.0) * _EQUAL
-    changed = np.abs(theta[some] - base).sum(axis=1)
-    return np.asarray(some[np.lexsort((changed, -np.round(worth[some] / unit)))])
-
-
-def _different(theta: FloatArray, ranked: NDArray[np.int64], settings: Settings, count: int) -> list[int]:
-    """Return the first, then the next that differs from it, and so on."""
-    kept: list[int] = []
-    while len(kept) < count and len(ranked):
-        kept.append(int(ranked[0]))
-        apart = np.abs(theta[ranked] - theta[kept[-1]]).max(axis=1) >= _DIFFERENT * settings.recommend_range
-        ranked = ranked[apart]
-    return kept
 
 
 def _base(problem: Problem, base: Mapping[str, float]) -> FloatArray:

@@ -15,7 +15,7 @@ from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model
 from cbabo.polish import NEARLY
-from cbabo.recommend import _follows, _utility
+from cbabo.recommend import Wish
 from cbabo.tradeoff import UNLIKELY, along, placed, reachable
 from learned import (
     QUICK,
@@ -210,10 +210,11 @@ def test_recommended_limits_are_as_good_as_pythons(
     directions = np.array([{"tighten": -1.0, "lock": 0.0, "loosen": 1.0}[intent] for intent in (first, second)])
     value, feasible = model._judge(theta)
     assert feasible[1:].all()
-    follows = _follows(theta[1:] - theta[0], theta[0], directions, settings)
+    wish = Wish(theta[0], directions, settings)
+    follows = wish.follows(theta[1:])
     assert follows[0] == follows[1]
     assert follows[0] == (found["warnings"] == [])
-    worth = _utility(theta[1:], theta[0], directions, value[0] - value[1:], settings)
+    worth = wish.utility(theta[1:], value[0] - value[1:])
     assert worth[0] >= worth[1] - 0.15 * abs(worth[1]) - 0.05
     assert [change["intent"] for change in found["changes"]] == [first, second]
     assert found["improvement"] == pytest.approx(found["objective_before"] - found["objective_after"])
