@@ -1,10 +1,8 @@
-"""What the default settings are worth, beside the campaigns: cost, calibration, failures, and the map alone.
+"""What the default settings are worth, beside the campaigns: cost, time of answers, failures.
 
 python benchmarks/default.py cost          processor time of whole runs, default against the paper's settings, side by side
 python benchmarks/default.py answers       one answer, a batch of 1,000, and fast ones; what the fast ones lose
-python benchmarks/default.py calibration   stated probability against truly feasible share at five targets
 python benchmarks/default.py failures      what 10 % failing evaluations cost, at random and in a corner of the cube
-python benchmarks/default.py map           the network alone, default against the paper's settings
 
 --problems, --seeds and --evaluations make any of them smaller. Losses are in percent of the objective's span over the box.
 """
@@ -28,7 +26,6 @@ from cbabo.problems import ShippedProblem
 from cbabo.seeding import child
 from cbabo.space import FloatArray, Point
 
-TARGETS = (0.5, 0.8, 0.9, 0.95, 0.98)
 SHARE = 0.1
 """Of evaluations that fail, or of the cube in which they do."""
 LEARNED = 60
@@ -50,15 +47,13 @@ Evaluate = Callable[[Point], dict[str, float]]
 def main() -> None:
     """Read the command line and measure one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["cost", "answers", "calibration", "failures", "map"])
+    parser.add_argument("part", choices=["cost", "answers", "failures"])
     parser.add_argument("--problems", nargs="+")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--evaluations", type=int, default=200)
     given = parser.parse_args()
     print(f"cores {os.cpu_count()}, load average {os.getloadavg()[0]:.1f}")
-    {"cost": cost, "answers": answers, "calibration": calibration, "failures": failures, "map": network}[given.part](
-        given
-    )
+    {"cost": cost, "answers": answers, "failures": failures}[given.part](given)
 
 
 def learn(
@@ -108,31 +103,6 @@ def stated(model: Model, rows: FloatArray, fast: bool) -> FloatArray:
     return model.predict_many(rows, fast=fast).probability_feasible
 
 
-def calibration(given: argparse.Namespace) -> None:
-    """Compare what is stated with what is true, over answers that were not measured."""
-    names = given.problems or [*problems.names("active"), *HARD[:4], "c13"]
-    print("problem                 evaluations  " + "  ".join(f"at {t:.2f}: stated true" for t in TARGETS))
-    differences: list[list[float]] = [[] for _ in TARGETS]
-    for name in names:
-        shipped, known = problems.get(name), truth(name)
-        models = [learn(shipped, Settings.default(), seed, given.evaluations).model() for seed in range(given.seeds)]
-        line = []
-        for i, target in enumerate(TARGETS):
-            said, true = [], []
-            for model in models:
-                found = model.predict_many(known.thresholds, probability=target)
-                new = np.array([k not in found.measured for k in range(len(found))])
-                said += found.probability_feasible[new].tolist()
-                true += np.asarray(judge(shipped, found.points, known.thresholds).feasible)[new].tolist()
-            if said:
-                differences[i].append(100.0 * abs(np.mean(said) - np.mean(true)))
-                line.append(f"{100 * np.mean(said):15.1f} {100 * np.mean(true):5.1f}")
-            else:
-                line.append(f"{'all measured':>21s}")
-        print(f"{name:22s} {given.evaluations:11d}  " + "  ".join(line), flush=True)
-    print("mean absolute difference, points: " + ", ".join(f"{np.mean(d):.1f}" for d in differences))
-
-
 def failures(given: argparse.Namespace) -> None:
     """Compare losses without failures, with random ones, and with a corner that always fails."""
     print("problem                seed   loss %   random %   corner %   in the corner after 60 %")
@@ -180,21 +150,6 @@ def failing(shipped: ShippedProblem, fails: Callable[[Point], bool]) -> Evaluate
         return shipped.evaluate(point)
 
     return evaluate
-
-
-def network(given: argparse.Namespace) -> None:
-    """Compare the networks alone."""
-    print("problem                seed   default: feasible %  loss %   paper: feasible %  loss %")
-    for name in given.problems or HARD:
-        shipped, known = problems.get(name), truth(name)
-        for seed in range(given.seeds):
-            line = f"{name:22s} {seed:4d}"
-            for settings in (Settings.default(), Settings.paper()):
-                model: Model = learn(shipped, settings, seed, given.evaluations).model()
-                found = model.predict_many(known.thresholds, method="pcm")
-                share = 100.0 * np.mean(judge(shipped, found.points, known.thresholds).feasible)
-                line += f" {share:21.1f} {loss(shipped, known, found).mean():7.2f}"
-            print(line, flush=True)
 
 
 def loss(shipped: ShippedProblem, known: Truth, found: Answers) -> FloatArray:

@@ -66,6 +66,21 @@ class TestMap:
         assert not [name for name in found if name.startswith(("refined", "random", "evaluated")) or "@" in name]
         assert "monotonic true" in found
 
+    def test_a_solver_also_answers_by_the_network_fast_and_with_other_probabilities(self) -> None:
+        shipped, rows = get("gkxwc2_active"), truth("gkxwc2_active").thresholds
+        study = Study.create(shipped.problem, "sqlite://", seed=3, settings=Settings.default())
+        study.run(shipped.evaluate, budget=30)
+        model = study.model()
+        found = ours.others(shipped, model)
+        f, _ = shipped.evaluate_many(model.predict_many(rows, method="pcm").points)
+        assert found["network objective"] == f.tolist()
+        f, _ = shipped.evaluate_many(model.predict_many(rows, fast=True).points)
+        assert found["fast objective"] == f.tolist()
+        stated = [np.asarray(found[f"stated at {target}"]) for target in ours.TARGETS]
+        assert all(len(found[f"true at {t}"]) == len(s) for t, s in zip(ours.TARGETS, stated, strict=True))  # type: ignore[arg-type]
+        assert 0 < len(stated[0]) <= 100
+        assert all((s >= t - 0.02).mean() > 0.9 for t, s in zip(ours.TARGETS, stated, strict=True))
+
     def test_a_random_start_is_where_refinement_begins(self) -> None:
         shipped = get("gkxwc2")
         model = _model(shipped)

@@ -313,13 +313,26 @@ def test_stated_probabilities_meet_what_came_true() -> None:
         answered("car", "paper", "direct", [1.0] * 5 + [None] * 5, seed=seed, direct_probability=[0.9] * 10)
         for seed in range(3)
     ]
-    rows += [answered("car", "default", "direct", [1.0, 1.0], direct_probability=[1.0, 1.0])]
+    rows += [answered("g07", "paper", "direct", [1.0, 1.0], direct_probability=[1.0, 0.8])]
     rows += [answered("car", "lhs plain", "direct", [1.0])]
     table = TABLES["calibration"](rows)
-    assert table["method"].tolist() == ["default", "paper"]
-    sure = line(table, method="paper")
+    assert set(table["method"]) == {"paper"}
+    sure = line(table, problem="car")
     assert sure[["stated %", "feasible %", "too sure by", "within"]].tolist() == [90.0, 50.0, 40.0, "no"]
-    assert line(table, method="default")["within"] == "yes"
+    assert line(table, problem="g07")["too sure by"] == -10.0
+    assert line(table, problem="2 problems, mean distance")["too sure by"] == 25.0
+
+
+def test_what_aims_at_a_probability_is_compared_target_by_target() -> None:
+    row = answered("car", "default", "direct", [1.0, 1.0], direct_probability=[1.0, 1.0])
+    row.measures.update({"stated at 0.5": [0.5, 0.6], "true at 0.5": [1.0, 0.0]})
+    row.measures.update({"stated at 0.9": [0.9, 0.9, 0.9], "true at 0.9": [1.0, 1.0, 1.0]})
+    row.measures.update({"stated at 0.98": [], "true at 0.98": []})
+    table = TABLES["calibration"]([row])
+    assert line(table, problem="car", target=0.5)[["answers", "stated %", "feasible %"]].tolist() == [2, 55.0, 50.0]
+    assert line(table, problem="car", target=0.9)[["answers", "too sure by"]].tolist() == [3, -10.0]
+    assert line(table, problem="1 problems, mean distance", target=0.9)["too sure by"] == 10.0
+    assert len(table) == 4
 
 
 def test_hypervolume_improvement_is_compared_where_it_ran() -> None:
@@ -383,7 +396,7 @@ def test_tables_print_in_every_format(name: str, duel: list[Row], capsys: pytest
     from cbabo.cli.printing import print_frame
 
     whole = joined(
-        *(answered("gkxwc2", "paper", stage, [1.0, 2.0]) for stage in STAGES[:4]),
+        *(answered("gkxwc2", "paper", stage, [1.0, 2.0]) for stage in STAGES[:-1]),
         unit("gkxwc2", "paper", direct_share=0.5, monotonic_true=0.5, run_seconds=1.0, direct_probability=[0.5, 0.5]),
     )
     others = [answered("gkxwc2", m, "direct", [3.0, 1.0]) for m in ("all random", "beta 1.0", "inner 20", "alpha 0.5")]

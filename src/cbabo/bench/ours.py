@@ -27,6 +27,8 @@ CHECKPOINTS = (60, 100, 150)
 REFINEMENTS = 2
 SOLVED_PAIRS = 100
 """Pairs of thresholds that are compared where an answer takes milliseconds."""
+TARGETS = (0.5, 0.8, 0.9, 0.95, 0.98)
+"""Probabilities that answers are asked to aim at, to compare what they state with what is true."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Map:
 
     settings: Settings
     whole: bool = True
-    """Whether to measure refinement, random starts, evaluated designs and earlier answers too; ablations do without."""
+    """Whether to measure refinement, random starts, evaluated designs, earlier and other answers too; ablations do without."""
 
     def __call__(self, shipped: ShippedProblem, seed: int, n: int) -> Measures:
         """Run, and judge the answers at all rows."""
@@ -141,7 +143,25 @@ def _whole(shipped: ShippedProblem, model: Model) -> Measures:
         measures |= refined(shipped, model, thresholds, starts).named(name)
         measures[f"{name} seconds"] = (time.perf_counter() - began) / len(thresholds)
     measures["refine seconds"] = measures.pop("refined seconds")
-    return measures | best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
+    measures |= best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
+    return measures | ({} if model.settings.answer == "network" else others(shipped, model))
+
+
+def others(shipped: ShippedProblem, model: Model) -> Measures:
+    """Judge what else a model that solves can answer: by the network alone, fast, and with other probabilities in mind.
+
+    Probabilities are compared over answers that are not measured designs.
+    """
+    thresholds = truth(shipped.name).thresholds
+    network = judge(shipped, model.predict_many(thresholds, method="pcm").points, thresholds).named("network")
+    fast = judge(shipped, model.predict_many(thresholds, fast=True).points, thresholds).named("fast")
+    measures: Measures = network | fast
+    for target in TARGETS:
+        found = model.predict_many(thresholds, probability=target)
+        new = [i for i in range(len(found)) if i not in found.measured]
+        measures[f"stated at {target}"] = found.probability_feasible[new].tolist()
+        measures[f"true at {target}"] = np.asarray(judge(shipped, found.points, thresholds).feasible)[new].tolist()
+    return measures
 
 
 def _answers_at(shipped: ShippedProblem, model: Model, budget: int) -> Measures:

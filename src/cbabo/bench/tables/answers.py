@@ -1,8 +1,9 @@
 """A campaign's rows as frames: one line for each threshold that a method answered, or one for each unit of work.
 
-stage: which of a method's answers. "direct": predicted; "refined": after two more evaluations; "random start": the same from a
-random design; "evaluated": the best design of the run; "best": of what a baseline evaluated for that threshold alone. The
-thresholds of a problem go by their row number, so that answers to the same one can be compared whoever gave them.
+stage: which of a method's answers. "direct": predicted; "network": by the network alone, where that is not the prediction;
+"fast": many at once; "refined": after two more evaluations; "random start": the same from a random design; "evaluated": the best
+design of the run; "best": of what a baseline evaluated for that threshold alone. The thresholds of a problem go by their row
+number, so that answers to the same one can be compared whoever gave them.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from cbabo.errors import InputError
 from cbabo.problems import Suite
 from cbabo.space import FloatArray
 
-STAGES = ("direct", "refined", "random start", "evaluated", "best")
+STAGES = ("direct", "network", "fast", "refined", "random start", "evaluated", "best")
 SUITES: tuple[Suite, ...] = ("paper", "active", "variant")
 """In the order in which tables show them."""
 SERIES = ["problem", "method", "stage", "n"]
 """The columns that tell one series of answers from another."""
+_STATED, _TRUE = "stated at ", "true at "
 _COLUMNS = [*SERIES, "seed", "row", "objective", "feasible", "violation", "probability"]
 
 
@@ -71,6 +73,29 @@ def units(rows: Iterable[Row], *names: str) -> pd.DataFrame:
         for row in rows
     ]
     return pd.DataFrame(lines, columns=["problem", "method", "seed", "n", *names])
+
+
+def targets(rows: Iterable[Row]) -> pd.DataFrame:
+    """Return what was stated and what is true of answers with a probability to aim at, where these are no measured designs.
+
+    Columns: problem, method, seed, target, probability (as stated), feasible (0 or 1).
+    """
+    frames = [
+        pd.DataFrame(
+            {
+                "problem": row.problem,
+                "method": row.method,
+                "seed": row.seed,
+                "target": float(name.removeprefix(_STATED)),
+            }
+            | {"probability": stated, "feasible": row.measures[name.replace(_STATED, _TRUE)]}
+        )
+        for row in rows
+        for name, stated in row.measures.items()
+        if name.startswith(_STATED)
+    ]
+    columns = ["problem", "method", "seed", "target", "probability", "feasible"]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def suites(table: pd.DataFrame) -> pd.Series[str]:

@@ -25,6 +25,7 @@ from cbabo.bench.tables.answers import (
     samples,
     suite_label,
     suites,
+    targets,
     with_losses,
 )
 from cbabo.bench.truth import Truth, truth
@@ -86,11 +87,18 @@ def budget(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 
 def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """Compare the stated probability of being feasible with the feasible share, by problem and method."""
-    found = answers(rows, "direct").dropna(subset=["probability"])
-    required("calibration", found, "answers with a stated probability")
+    """Compare the stated probability of being feasible with the feasible share, by problem and method.
+
+    Where answers aim at a probability, by that too, and over answers that are not measured designs; then the last lines say
+    how far apart both are on average over problems.
+    """
+    aimed = targets(rows)
+    plain = answers(rows, "direct").dropna(subset=["probability"])
+    plain = plain[~plain["method"].isin(aimed["method"])].assign(target=np.nan)
+    frames = [frame for frame in (plain, aimed) if not frame.empty]
+    required("calibration", pd.concat(frames) if frames else plain, "answers with a stated probability")
     lines = []
-    for (problem, method), part in found.groupby(["problem", "method"], sort=False):
+    for (problem, method, target), part in pd.concat(frames).groupby(["problem", "method", "target"], dropna=False):
         share = mean_interval(samples(part, "feasible"))
         stated = 100.0 * part["probability"].mean()
         low, high = 100.0 * share.low, 100.0 * share.high
@@ -98,7 +106,9 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
             {
                 "problem": problem,
                 "method": method,
+                "target": target,
                 "seeds": part["seed"].nunique(),
+                "answers": len(part),
                 "stated %": round(stated, 1),
                 "feasible %": round(100.0 * share.mean, 1),
                 "low": round(low, 1),
@@ -107,7 +117,14 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
                 "within": "yes" if low <= stated <= high else "no",
             }
         )
-    return ordered(pd.DataFrame(lines), "method")
+    table = ordered(pd.DataFrame(lines), "method", "target")
+    apart = table.assign(apart=table["too sure by"].abs()).groupby(["method", "target"], dropna=False)["apart"]
+    means = [
+        {"problem": f"{len(part)} problems, mean distance", "method": method, "target": target}
+        | {"too sure by": round(part.mean(), 1)}
+        for (method, target), part in apart
+    ]
+    return pd.concat([table, pd.DataFrame(means)], ignore_index=True)
 
 
 def nehvi(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
