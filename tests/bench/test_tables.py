@@ -391,6 +391,40 @@ def test_losing_nowhere_is_an_empty_table_with_its_columns() -> None:
     assert "rival" in table.columns
 
 
+def test_maps_meet_their_rivals_problem_by_problem_and_on_average() -> None:
+    rows = [
+        answered("g07", "default", "direct", [1.0, 3.0]),
+        answered("g07", "paper", "direct", [None, 20.0]),
+        answered("g07", "lhs plain", "direct", [30.0, 40.0]),
+        answered("c13", "default", "direct", [10.0, None]),
+        answered("car", "default", "direct", [50.0]),
+    ]
+    table = TABLES["maps"](rows, "default")
+    assert table["problem"].tolist() == ["g07", "c13", "mean of these 2", "of the 1 smooth ones"]
+    smooth = line(table, problem="g07")
+    assert smooth[["loss %", "paper", "lhs plain", "difference", "feasible %"]].tolist() == [
+        2.0,
+        60.0,
+        35.0,
+        -33.0,
+        100.0,
+    ]
+    assert smooth["low"] <= -33.0 <= smooth["high"]
+    assert line(table, problem="mean of these 2")["loss %"] == 28.5
+    assert line(table, problem="of the 1 smooth ones")["loss %"] == 2.0
+
+
+def test_the_network_alone_meets_the_papers() -> None:
+    rows = [
+        answered("g07", "default", "network", [1.0, 3.0]),
+        answered("g07", "default", "direct", [0.0, 0.0]),
+        answered("g07", "paper", "direct", [None, 20.0]),
+    ]
+    table = TABLES["network"](rows, "default")
+    shares = line(table, problem="g07")[["feasible %", "paper's feasible %", "points", "loss %", "paper's loss %"]]
+    assert shares.tolist() == [100.0, 50.0, 50.0, 2.0, 60.0]
+
+
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_tables_print_in_every_format(name: str, duel: list[Row], capsys: pytest.CaptureFixture[str]) -> None:
     from cbabo.cli.printing import print_frame
@@ -401,6 +435,7 @@ def test_tables_print_in_every_format(name: str, duel: list[Row], capsys: pytest
     )
     others = [answered("gkxwc2", m, "direct", [3.0, 1.0]) for m in ("all random", "beta 1.0", "inner 20", "alpha 0.5")]
     others += [answered("gkxwc2", m, "best", [3.0, 1.0], n=2) for m in ("cEI", "qLogNEHVI")]
+    others += [answered("g07", "paper", "direct", [3.0, 1.0])]
     table = TABLES[name]([whole, *others, unit("car", "case study", feasible=1.0)])
     for form in ("table", "json", "csv"):
         print_frame(table, form, name)  # type: ignore[arg-type]

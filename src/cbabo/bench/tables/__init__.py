@@ -13,7 +13,7 @@ from typing import Protocol
 import pandas as pd
 
 from cbabo.bench.campaign import Row
-from cbabo.bench.tables import duels, quality, reproduction
+from cbabo.bench.tables import duels, maps, quality, reproduction
 
 __all__ = ["TABLES", "Table"]
 
@@ -47,6 +47,8 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "nehvi": quality.nehvi,
         "vacuous": quality.vacuous,
         "losses_to": quality.losses_to,
+        "maps": maps.maps,
+        "network": maps.network,
     }
 )
 """Every table by its name."""
