@@ -16,8 +16,10 @@ Keeping away from bound j costs lam_j per unit, breaking it w_j. The mean over e
 where the bound is broken by a share tau of them: the network finds the margins for its own errors itself, as wide as the
 errors are, and where they are. tau falls during training, so that the errors are small before margins are kept for them.
 
+Broken bounds push hard and seldom, so that the weights never rest: the network that is returned is the mean of the last ones.
+
 A lesson holds for thresholds close by too, where only e differs; each is given several times, shifted by a part of the distance
-between lessons. Outputs are not linear: twice, lessons are taken anew at the network's own designs. Variables that are not
+between lessons. Outputs are not linear: again and again lessons are taken anew at that mean's own designs. Variables that are not
 continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network could not
 leave a bound of the cube again; what points out of the cube is left out.
 """
@@ -44,17 +46,18 @@ _TIMES = 4  # that each is given
 _SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
 _STEPS = 1400
 _FIRST = 200  # steps that learn the squares of p, from which the others start
-_ANEW = (900, 1150)  # before these steps lessons are taken anew, where the network is then
-_CLOSE = 0.15  # where it is no farther from them: it may be on the wrong branch, or between two
+_ANEW = range(400, _STEPS, 100)  # before these steps lessons are taken anew, where the network is then
+_CLOSE = 0.05  # where it is no farther from them: it may be on the wrong branch, or between two
 _BATCH = 128
 _RATE = 5e-3  # learning rate at the beginning; it falls to zero
 _TAU = (0.1, 0.005)  # from, to
+_MEAN = 0.01  # weight of the newest weights in their mean
 _LEAST = 1e-9  # what counts as large where no limit holds anything back
 _USUAL = 0.95  # of the lessons have multipliers below what counts as large: unreachable thresholds have any
 _SMALLEST = 0.1  # multiplier that counts, of the large ones: bounds that do not bind matter too
 _EDGE = 1e-3  # from a bound of the cube that counts as on it
 _FLATTEST = 0.05  # slope of the last sigmoid
-_SPREAD = 16.0  # factors of the initial weights, or all thresholds would be in the linear part of the activations
+_SPREAD = 32.0  # factors of the initial weights, or all thresholds would be in the linear part of the activations
 _GAIN = 1.7
 
 
@@ -84,10 +87,11 @@ def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) ->
     lessons = _lessons(quick, quick.entries(theta, probability), random)
     pcm = _initial(sizes, child_seed(seed, "network"), random)
     adam = Adam.initial(pcm.weights)
+    mean = PCM(pcm.sizes, pcm.weights.clone())
     with torch.no_grad():
         for i in range(_STEPS):
             if i in _ANEW:
-                lessons = _moved(quick, lessons, pcm)
+                lessons = _moved(quick, lessons, mean)
             at = torch.from_numpy(random.integers(len(lessons.theta), size=_BATCH))
             trace = pcm.trace(lessons.theta[at])
             done = (i - _FIRST) / (_STEPS - _FIRST)
@@ -95,7 +99,8 @@ def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) ->
             steep = replace(trace, slopes=(*trace.slopes[:-1], trace.slopes[-1].clamp_min(_FLATTEST)))
             rate = _RATE * (1.0 + math.cos(math.pi * i / _STEPS)) / 2.0
             adam = adam.step(pcm.weights, steep.gradient(push / _BATCH), rate)
-    return PCM(pcm.sizes, pcm.weights.double())
+            mean.weights.lerp_(pcm.weights, _MEAN)
+    return PCM(mean.sizes, mean.weights.double())
 
 
 def _push(lessons: _Lessons, at: Tensor, x: Tensor, tau: float | None) -> Tensor:

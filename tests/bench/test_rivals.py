@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -124,6 +129,25 @@ class TestFront:
         assert set(found["best objective"]) <= set(y[:, 0])  # type: ignore[arg-type]
         initial, _, _ = pareto.best_evaluated(get("gkxwc2_active"), y[:30], truth("gkxwc2_active").thresholds)
         assert np.mean(found["best objective"]) < np.mean(initial) - 0.1
+
+    def test_what_a_killed_compilation_leaves_behind_stops_nobody(self, tmp_path: Path) -> None:
+        """BoTorch's kernel is compiled by each process that finds none, and marked by a file that torch waits for."""
+        folder = tmp_path / pareto._compiled_in().name / "logei_fused_ext"
+        folder.mkdir(parents=True)
+        (folder / "lock").touch()
+        code = """
+import numpy as np
+from cbabo.bench import pareto
+from cbabo.problems import get
+shipped = get("gkxwc2")
+x = shipped.problem.space.snap(np.random.default_rng(0).random((6, 2)))
+print(pareto.propose(shipped.problem, x, pareto._evaluated(shipped, x), None, 5)[0].shape)
+"""
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=True
+        )
+        assert done.stdout.strip() == "(5, 2)"
 
     def test_proposals_are_legal_and_repeatable(self) -> None:
         shipped = get("rc_beam_mixed")

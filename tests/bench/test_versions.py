@@ -52,6 +52,12 @@ def test_recommending_counts_where_it_is_asked_for() -> None:
     assert "cbabo.polish" in closure(METHODS["default"].modules)
 
 
+def test_the_map_of_solved_answers_counts_where_it_is_measured() -> None:
+    assert {"cbabo.library", "cbabo.qp", "cbabo.distil"} <= closure(METHODS["default"].modules)
+    for name in ("paper", "lhs strong", "default focused"):
+        assert not {"cbabo.library", "cbabo.qp", "cbabo.distil"} & closure(METHODS[name].modules)
+
+
 @pytest.mark.parametrize("name", ["paper", "LogcEI", "lhs plain", "qLogNEHVI"])
 def test_the_problems_count(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = METHODS[name].code

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cbabo import problems, recommend
+from cbabo import distil, library, problems, recommend
 from cbabo.bench import ours, pareto, rivals, straight
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
@@ -59,7 +59,8 @@ def rows_of(seed: int, n: int) -> list[int]:
 
 
 def _learned(settings: Settings, *, whole: bool = False) -> Method:
-    return Method(ours.Map(settings, whole), 34, (ours.__name__,), stated=f"{settings!r} {whole}")
+    modules = (ours.__name__,) if settings.answer == "network" else (ours.__name__, library.__name__, distil.__name__)
+    return Method(ours.Map(settings, whole), 34, modules, stated=f"{settings!r} {whole}")
 
 
 def _single(compute: Compute, iterations: int = 0) -> Method:

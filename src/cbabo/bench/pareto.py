@@ -15,8 +15,15 @@ evaluated designs that are surely dominated left out of the baseline.
 
 from __future__ import annotations
 
+import getpass
+import os
+import sys
+import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,6 +31,7 @@ from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolu
 from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
 from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
+from filelock import FileLock
 from torch import Tensor
 
 from cbabo.bench.judging import Measures, best_evaluated
@@ -79,15 +87,16 @@ def propose(
     with warnings.catch_warnings(), torch.random.fork_rng(), one_thread():
         warnings.simplefilter("ignore")  # BoTorch's about its optimiser and the data's scale
         torch.manual_seed(seed)
-        acquisition = qLogNoisyExpectedHypervolumeImprovement(
-            model=surrogates.to_botorch(),
-            ref_point=gain(_worst(problem, y)).tolist(),
-            X_baseline=torch.from_numpy(x),
-            sampler=SobolQMCNormalSampler(torch.Size([_SAMPLES]), seed=seed),
-            objective=GenericMCMultiOutputObjective(gain),
-            prune_baseline=True,
-            cache_root=True,
-        )
+        with _compiling():
+            acquisition = qLogNoisyExpectedHypervolumeImprovement(
+                model=surrogates.to_botorch(),
+                ref_point=gain(_worst(problem, y)).tolist(),
+                X_baseline=torch.from_numpy(x),
+                sampler=SobolQMCNormalSampler(torch.Size([_SAMPLES]), seed=seed),
+                objective=GenericMCMultiOutputObjective(gain),
+                prune_baseline=True,
+                cache_root=True,
+            )
         bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, x.shape[1])
         options: dict[str, bool | float | int | str] = {"maxiter": _ITERATIONS}
         found, _ = optimize_acqf(
@@ -101,6 +110,28 @@ def propose(
             retry_on_optimization_warning=False,
         )
     return problem.space.snap(found.numpy()), surrogates.hyperparameters
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Let BoTorch compile its kernel, as it does when first used, in a folder of ours and one process at a time.
+
+    Torch marks a folder in use by a file. A killed process leaves that behind, and all others would wait for it forever: while
+    we hold a lock that dies with its process, such a file is nobody's.
+    """
+    folder = _compiled_in()
+    folder.mkdir(exist_ok=True)
+    os.environ["TORCH_EXTENSIONS_DIR"] = str(folder)
+    with FileLock(folder / "ours.lock"):
+        for left in folder.glob("*/lock"):
+            left.unlink()
+        yield
+
+
+def _compiled_in() -> Path:
+    """Return the folder for this user, Python and torch."""
+    who = [getpass.getuser(), sys.implementation.cache_tag, torch.__version__]
+    return Path(tempfile.gettempdir()) / "-".join(["cbabo-botorch", *who])
 
 
 def _worst(problem: Problem, y: FloatArray) -> Tensor:

@@ -15,7 +15,10 @@ from pathlib import Path
 _PACKAGE = "cbabo"
 _APART = (
     "cbabo.bench.truth",  # read for its fixed thresholds: how its optima were found does not matter
-    "cbabo.recommend",  # a model's last step, which only the case study asks for; it names it
+    # what a model makes when first asked for it; methods that ask for it name it
+    "cbabo.recommend",
+    "cbabo.library",
+    "cbabo.distil",
 )
 
 
