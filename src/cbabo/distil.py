@@ -18,6 +18,9 @@ errors are, and where they are. tau falls during training, so that the errors ar
 
 Broken bounds push hard and seldom, so that the weights never rest: the network that is returned is the mean of the last ones.
 
+Where many designs are nearly as good as each other, neighbouring entries of the library may be on different branches, which no
+network can tell apart: lessons are taken from as few entries as answer almost as well as all.
+
 A lesson holds for thresholds close by too, where only e differs; each is given several times, shifted by a part of the distance
 between lessons. Outputs are not linear: again and again lessons are taken anew at that mean's own designs. Variables that are not
 continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network could not
@@ -42,6 +45,8 @@ from cbabo.seeding import child, child_seed
 from cbabo.space import FloatArray
 
 _LESSONS = 2048
+_FEW = (8, 32)  # entries that may do
+_WORSE = 0.01  # of the objective's range: what this may cost on average
 _TIMES = 4  # that each is given
 _SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
 _STEPS = 1400
@@ -83,23 +88,52 @@ class _Lessons:
 def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) -> PCM:
     """Return a network of these layers that answers as the library does, aiming at this probability."""
     theta = sobol(sizes[0], child_seed(seed, "lessons"), _LESSONS).numpy()
+    with torch.no_grad():
+        solved = _solved(quick, theta, probability)
+        taught = [_taught(quick, answers, sizes, seed) for answers in solved]
+        if len(taught) == 1:
+            return taught[0]
+        means = [quick.sight.mean(pcm.trace(torch.from_numpy(theta)).x.numpy()) for pcm in taught]
+    return taught[int(np.argmin([_lost(quick, mean, solved[-1]) for mean in means]))]
+
+
+def _solved(quick: Quick, theta: FloatArray, probability: float) -> list[Library]:
+    """Return answers at theta from as few entries as will do; or, if few will not, from few and from all."""
+    whole = quick.entries(theta, probability)
+    some = []
+    for count in _FEW:
+        some.append(quick.few(count).entries(theta, probability))
+        if _lost(quick, some[-1].mean, whole) <= _WORSE:
+            return some[-1:]
+    return [some[0], whole]
+
+
+def _lost(quick: Quick, mean: FloatArray, whole: Library) -> float:
+    """Return how much designs of these means (m x q) lose to these answers on average, of the objective's range."""
+    bound = quick.sight.bound(whole.theta)
+    ours, theirs = (quick.merit(bound, z) for z in (mean, whole.mean))
+    span = max(float(np.subtract(*np.quantile(quick.goal * whole.mean[:, 0], [0.95, 0.05]))), _LEAST)
+    return float(np.clip((ours - theirs) / span, 0.0, 1.0).mean())
+
+
+def _taught(quick: Quick, solved: Library, sizes: Sequence[int], seed: int) -> PCM:
+    """Return a network that learned these answers."""
     random = child(seed, "distil")
-    lessons = _lessons(quick, quick.entries(theta, probability), random)
+    lessons = _lessons(quick, solved, random)
     pcm = _initial(sizes, child_seed(seed, "network"), random)
     adam = Adam.initial(pcm.weights)
     mean = PCM(pcm.sizes, pcm.weights.clone())
-    with torch.no_grad():
-        for i in range(_STEPS):
-            if i in _ANEW:
-                lessons = _moved(quick, lessons, mean)
-            at = torch.from_numpy(random.integers(len(lessons.theta), size=_BATCH))
-            trace = pcm.trace(lessons.theta[at])
-            done = (i - _FIRST) / (_STEPS - _FIRST)
-            push = _push(lessons, at, trace.x, None if done < 0 else _TAU[0] * (_TAU[1] / _TAU[0]) ** done)
-            steep = replace(trace, slopes=(*trace.slopes[:-1], trace.slopes[-1].clamp_min(_FLATTEST)))
-            rate = _RATE * (1.0 + math.cos(math.pi * i / _STEPS)) / 2.0
-            adam = adam.step(pcm.weights, steep.gradient(push / _BATCH), rate)
-            mean.weights.lerp_(pcm.weights, _MEAN)
+    for i in range(_STEPS):
+        if i in _ANEW:
+            lessons = _moved(quick, lessons, mean)
+        at = torch.from_numpy(random.integers(len(lessons.theta), size=_BATCH))
+        trace = pcm.trace(lessons.theta[at])
+        done = (i - _FIRST) / (_STEPS - _FIRST)
+        push = _push(lessons, at, trace.x, None if done < 0 else _TAU[0] * (_TAU[1] / _TAU[0]) ** done)
+        steep = replace(trace, slopes=(*trace.slopes[:-1], trace.slopes[-1].clamp_min(_FLATTEST)))
+        rate = _RATE * (1.0 + math.cos(math.pi * i / _STEPS)) / 2.0
+        adam = adam.step(pcm.weights, steep.gradient(push / _BATCH), rate)
+        mean.weights.lerp_(pcm.weights, _MEAN)
     return PCM(mean.sizes, mean.weights.double())
 
 

@@ -21,7 +21,7 @@ Discrete variables keep the values of the entry. A risk of failures is one outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -65,6 +65,10 @@ class Library:
     """m x d x d: H."""
     multipliers: FloatArray
     margin: FloatArray
+
+    def first(self, count: int) -> Library:
+        """Return the first entries alone."""
+        return Library(**{f.name: getattr(self, f.name)[:count] for f in fields(self)})
 
     def fits(self, k: int, d: int) -> bool:
         """Tell whether all parts are about the same thresholds, of k limits, and designs of d variables."""
@@ -148,6 +152,15 @@ class Quick:
         """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
         return _entered(self._solver, theta, *self.solve(theta, probability, corrections), probability)
 
+    def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
+        over = self.sight.sign * mean[:, self.sight.output] - bound
+        return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
+
+    def few(self, count: int) -> Quick:
+        """Return the same with the first entries of the library alone."""
+        return Quick(self._solver, self.library.first(count))
+
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
@@ -163,9 +176,7 @@ class Quick:
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         x, lam = self._program(library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal)
-        z = sight.mean(x)
-        over = np.clip(sight.sign * z[:, sight.output] - goal, 0.0, None).sum(1)
-        merit = (self.goal * z[:, 0] + self._penalty * over).reshape(near.shape)
+        merit = self.merit(goal, sight.mean(x)).reshape(near.shape)
         equal = merit <= merit.min(1, keepdims=True) + _EQUAL
         best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
