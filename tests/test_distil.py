@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
+from cbabo import distil as distilling
 from cbabo.distil import distil
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
+from cbabo.library import Library, Quick
 from cbabo.model import make_model
 from cbabo.threads import one_thread
 from learned import evaluated, lattice, mirrored, model_of, simulate_lattice, simulate_mirrored, simulate_valley, valley
@@ -59,6 +63,19 @@ def test_few_answers_lie_between_two_branches(jump: Model) -> None:
     found = jump.predict_many(thresholds, method="pcm").points[:, 0]
     assert np.mean((found > low + 0.02) & (found < high - 0.02)) <= 0.05
     assert 0.2 < np.mean(found > 0.5) < 0.8
+
+
+def test_lessons_come_from_few_entries_where_these_do_and_from_all_where_not(jump: Model, model: Model) -> None:
+    theta = THETA[:300]
+    (few,) = distilling._solved(model.quick, theta, 0.98)
+    np.testing.assert_array_equal(few.x, model.quick.few(8).entries(theta, 0.98).x)
+    whole = jump.quick.library
+    order = np.argsort(whole.x[:, 0])  # so that the first entries know one branch alone
+    assert whole.x[order[31], 0] < 0.5
+    sorted_ = Library(**{f.name: getattr(whole, f.name)[order] for f in fields(whole)})
+    found = distilling._solved(Quick(jump.solver, sorted_), theta, 0.98)
+    assert len(found) == 2
+    assert (found[1].x[:, 0] > 0.5).mean() > (found[0].x[:, 0] > 0.5).mean() + 0.2
 
 
 def test_limits_are_obeyed_with_a_margin_for_the_networks_errors(jump: Model, model: Model) -> None:
