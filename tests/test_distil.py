@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from cbabo import distil as distilling
 from cbabo.distil import distil
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
-from cbabo.library import Library, Quick
+from cbabo.library import Quick
 from cbabo.model import make_model
 from cbabo.threads import one_thread
 from learned import evaluated, lattice, mirrored, model_of, simulate_lattice, simulate_mirrored, simulate_valley, valley
@@ -72,8 +70,7 @@ def test_lessons_come_from_few_entries_where_these_do_and_from_all_where_not(jum
     whole = jump.quick.library
     order = np.argsort(whole.x[:, 0])  # so that the first entries know one branch alone
     assert whole.x[order[31], 0] < 0.5
-    sorted_ = Library(**{f.name: getattr(whole, f.name)[order] for f in fields(whole)})
-    found = distilling._solved(Quick(jump.solver, sorted_), theta, 0.98)
+    found = distilling._solved(Quick(jump.solver, whole.taken(order)), theta, 0.98)
     assert len(found) == 2
     assert (found[1].x[:, 0] > 0.5).mean() > (found[0].x[:, 0] > 0.5).mean() + 0.2
 

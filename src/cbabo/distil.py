@@ -46,6 +46,7 @@ from cbabo.space import FloatArray
 
 _LESSONS = 2048
 _FEW = (8, 32)  # entries that may do
+_BROKEN = 1e-3  # excess that counts
 _WORSE = 0.01  # of the objective's range: what this may cost on average
 _TIMES = 4  # that each is given
 _SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
@@ -108,6 +109,13 @@ def _solved(quick: Quick, theta: FloatArray, probability: float) -> list[Library
     return [some[0], whole]
 
 
+def _sound(quick: Quick, solved: Library) -> Library:
+    """Leave out answers that break their bounds, unless most do: of what cannot be reached, or was not, neighbours tell more."""
+    over = quick.sight.sign * solved.mean[:, quick.sight.output] - quick.sight.bound(solved.theta)
+    sound = np.flatnonzero(over.max(1) <= _BROKEN)
+    return solved.taken(sound) if 2 * len(sound) > len(over) else solved
+
+
 def _lost(quick: Quick, mean: FloatArray, whole: Library) -> float:
     """Return how much designs of these means (m x q) lose to these answers on average, of the objective's range."""
     bound = quick.sight.bound(whole.theta)
@@ -119,7 +127,7 @@ def _lost(quick: Quick, mean: FloatArray, whole: Library) -> float:
 def _taught(quick: Quick, solved: Library, sizes: Sequence[int], seed: int) -> PCM:
     """Return a network that learned these answers."""
     random = child(seed, "distil")
-    lessons = _lessons(quick, solved, random)
+    lessons = _lessons(quick, _sound(quick, solved), random)
     pcm = _initial(sizes, child_seed(seed, "network"), random)
     adam = Adam.initial(pcm.weights)
     mean = PCM(pcm.sizes, pcm.weights.clone())

@@ -66,9 +66,9 @@ class Library:
     multipliers: FloatArray
     margin: FloatArray
 
-    def first(self, count: int) -> Library:
-        """Return the first entries alone."""
-        return Library(**{f.name: getattr(self, f.name)[:count] for f in fields(self)})
+    def taken(self, which: slice | NDArray[np.intp]) -> Library:
+        """Return these entries alone."""
+        return Library(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
 
     def fits(self, k: int, d: int) -> bool:
         """Tell whether all parts are about the same thresholds, of k limits, and designs of d variables."""
@@ -159,7 +159,7 @@ class Quick:
 
     def few(self, count: int) -> Quick:
         """Return the same with the first entries of the library alone."""
-        return Quick(self._solver, self.library.first(count))
+        return Quick(self._solver, self.library.taken(slice(count)))
 
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
