@@ -1,0 +1,111 @@
+"""Make the tables in docs/benchmarks.md anew from the campaigns' rows; the words around them are left alone.
+
+python benchmarks/refresh.py [--check]
+
+A table follows a comment that says what it is and, step by step, what of it is shown:
+
+    <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
+
+--check changes nothing, and ends with 1 if a table is not what the rows say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cbabo.bench.campaign import Row, read_rows
+from cbabo.bench.tables import TABLES
+from cbabo.bench.tables.duels import BASELINES
+
+HERE = Path(__file__).resolve().parent
+DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
+CAMPAIGNS = HERE / "campaigns"
+MARK = re.compile(r"(<!-- table (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
+
+
+def main() -> int:
+    """Read the command line, and write or compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    before = DOCUMENT.read_text(encoding="utf-8")
+    after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
+    if given.check:
+        return int(before != after)
+    DOCUMENT.write_text(after, encoding="utf-8")
+    return 0
+
+
+def table(words: str) -> str:
+    """Return one table in Markdown."""
+    first, *steps = [part.strip() for part in words.split(";")]
+    name, ours = first.split()
+    try:
+        found = TABLES[name](rows(), ours)
+    except ValueError as error:
+        return f"(no rows yet: {error})"
+    for step in steps:
+        verb, _, rest = step.partition(" ")
+        found = STEPS[verb](found, rest)
+    lines = [list(map(str, found.columns)), ["---"] * len(found.columns)]
+    lines += [[shown(value) for value in line] for line in found.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+@cache
+def rows() -> list[Row]:
+    """Return all rows of the campaigns."""
+    return read_rows(sorted(CAMPAIGNS.glob("*.csv")))
+
+
+def names(text: str) -> list[str]:
+    """Return what commas separate."""
+    return [name.strip() for name in text.split(",")]
+
+
+def where(found: pd.DataFrame, expression: str) -> pd.DataFrame:
+    """Keep lines."""
+    return found.query(expression, engine="python")
+
+
+def wide(found: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Make a column for each value of one of them."""
+    line, column, value = names(text)
+    return found.pivot(index=line, columns=column, values=value).reindex(found[line].unique()).reset_index()
+
+
+def rates(found: pd.DataFrame, n: str) -> pd.DataFrame:
+    """Show the win rates against every baseline at this N, with their intervals."""
+    part = found[(found["n"] == int(n)) & found["win rate %"].notna()]
+    cells = [f"{shown(a)} ({shown(b)} to {shown(c)})" for a, b, c in part[["win rate %", "low", "high"]].to_numpy()]
+    return wide(part.assign(cell=cells), "problem, baseline, cell")[["problem", *BASELINES]]
+
+
+STEPS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
+    "where": where,
+    "columns": lambda found, text: found[names(text)],
+    "drop": lambda found, text: found.drop(columns=names(text)),
+    "wide": wide,
+    "rates": rates,
+}
+
+
+def shown(value: object) -> str:
+    """Write one cell: four digits, nothing where there is nothing."""
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    if np.isnan(value):
+        return ""
+    return f"{value:.0f}" if value == np.round(value) and abs(value) < 1e6 else f"{value:.4g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
