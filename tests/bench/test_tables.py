@@ -320,7 +320,7 @@ def test_stated_probabilities_meet_what_came_true() -> None:
     sure = line(table, problem="car")
     assert sure[["stated %", "feasible %", "too sure by", "within"]].tolist() == [90.0, 50.0, 40.0, "no"]
     assert line(table, problem="g07")["too sure by"] == -10.0
-    assert line(table, problem="2 problems, mean distance")["too sure by"] == 25.0
+    assert line(table, problem="paper suite, 2 of 16, mean distance")["too sure by"] == 25.0
 
 
 def test_what_aims_at_a_probability_is_compared_target_by_target() -> None:
@@ -331,7 +331,7 @@ def test_what_aims_at_a_probability_is_compared_target_by_target() -> None:
     table = TABLES["calibration"]([row])
     assert line(table, problem="car", target=0.5)[["answers", "stated %", "feasible %"]].tolist() == [2, 55.0, 50.0]
     assert line(table, problem="car", target=0.9)[["answers", "too sure by"]].tolist() == [3, -10.0]
-    assert line(table, problem="1 problems, mean distance", target=0.9)["too sure by"] == 10.0
+    assert line(table, problem="paper suite, 1 of 16, mean distance", target=0.9)["too sure by"] == 10.0
     assert len(table) == 4
 
 

@@ -35,6 +35,7 @@ CHECKPOINTS = (60, 100, 150)
 BUDGET = 200
 NEHVI = "qLogNEHVI"
 _SAME = 1e-6  # of the span: optima that count as one
+_SHOWN = 0.1  # points: shares are shown with one digit
 _HIDDEN = 0.005  # percent: losses are shown with two digits
 _OURS = ("default", "all random", "no monotonic", "beta", "alpha", "inner")  # how the names of our own variants begin
 _ENOUGH = 0.1  # share of thresholds that must change the optimum for a problem to test a map
@@ -92,7 +93,7 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     """Compare the stated probability of being feasible with the feasible share, by problem and method.
 
     Where answers aim at a probability, by that too, and over answers that are not measured designs; then the last lines say
-    how far apart both are on average over problems.
+    how far apart both are on average over each suite.
     """
     aimed = targets(rows)
     plain = answers(rows, "direct").dropna(subset=["probability"])
@@ -116,15 +117,16 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
                 "low": round(low, 1),
                 "high": round(high, 1),
                 "too sure by": round(stated - 100.0 * share.mean, 1) + 0.0,
-                "within": "yes" if low - 0.1 <= stated <= high + 0.1 else "no",
+                "within": "yes" if low - _SHOWN <= stated <= high + _SHOWN else "no",
             }
         )
     table = ordered(pd.DataFrame(lines), "method", "target")
-    apart = table.assign(apart=table["too sure by"].abs()).groupby(["method", "target"], dropna=False)["apart"]
+    apart = table.assign(apart=table["too sure by"].abs())
     means = [
-        {"problem": f"{len(part)} problems, mean distance", "method": method, "target": target}
-        | {"too sure by": round(part.mean(), 1)}
-        for (method, target), part in apart
+        {"problem": f"{suite_label(part, suite)}, mean distance", "method": method, "target": target}
+        | {"too sure by": round(part["apart"].mean(), 1)}
+        for suite in SUITES
+        for (method, target), part in apart[suites(apart) == suite].groupby(["method", "target"], dropna=False)
     ]
     return pd.concat([table, pd.DataFrame(means)], ignore_index=True)
 
