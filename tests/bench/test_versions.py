@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-from cbabo.bench import versions
-from cbabo.bench.methods import METHODS
+from cbabo import Settings, problems
+from cbabo.bench import ours, versions
+from cbabo.bench.methods import METHODS, SOLVING
 from cbabo.bench.versions import closure, version
 
 
@@ -56,6 +59,33 @@ def test_the_map_of_solved_answers_counts_where_it_is_measured() -> None:
     assert {"cbabo.library", "cbabo.qp", "cbabo.distil"} <= closure(METHODS["default"].modules)
     for name in ("paper", "lhs strong", "default focused"):
         assert not {"cbabo.library", "cbabo.qp", "cbabo.distil"} & closure(METHODS[name].modules)
+
+
+def test_what_is_set_apart_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole unit of the paper's settings, with refinement, enters no function of a module that solves."""
+    monkeypatch.setattr(ours, "BUDGET", 16)
+    monkeypatch.setattr(ours, "CHECKPOINTS", (11,))
+    quick = Settings.paper().replace(inner_steps=2, hidden_width=8, initial_evaluations=10, candidates=50)
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            entered.add(frame.f_globals.get("__name__", ""))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        ours.Map(quick)(problems.get("gkxwc2"), 3, 100)
+    finally:
+        sys.setprofile(before)
+    assert {"cbabo.training", "cbabo.belief", "cbabo.refine", "cbabo.surrogate.fit"} <= entered
+    assert not entered & set(SOLVING)
+    assert set(SOLVING) <= closure(METHODS["default"].modules)
+
+
+def test_what_needs_no_surrogates_of_ours_does_not_depend_on_them() -> None:
+    assert not {"cbabo.study", "cbabo.model", "cbabo.polish"} & closure(METHODS["lhs plain"].modules)
+    assert {"cbabo.study", "cbabo.polish", "cbabo.bench.rivals"} <= closure(METHODS["lhs strong"].modules)
 
 
 @pytest.mark.parametrize("name", ["paper", "LogcEI", "lhs plain", "qLogNEHVI"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cbabo import distil, library, problems, recommend
-from cbabo.bench import ours, pareto, rivals, straight
+from cbabo.bench import ours, pareto, rivals, straight, strong
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
 from cbabo.bench.judging import Measures, queries
@@ -22,6 +22,24 @@ __all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "learned", "measure", "q
 
 ALL_ROWS = 100
 """The threshold rows of a problem; also the N of a method that answers all of them at once."""
+
+SOLVING = tuple(
+    f"cbabo.{name}"
+    for name in (
+        "batch",
+        "correct",
+        "foresight",
+        "hazard",
+        "lattice",
+        "mixed",
+        "polish",
+        "slsqp",
+        "surrogate.forms",
+        "surrogate.pointwise",
+        "surrogate.warp",
+    )
+)
+"""What runs only where answers are solved."""
 
 Compute = Callable[[ShippedProblem, int, int], Measures]
 
@@ -40,11 +58,13 @@ class Method:
     """Whether it spends its budget on N thresholds, one by one; otherwise it answers all rows and N is 100."""
     stated: str = ""
     """What else decides its results, such as settings."""
+    apart: tuple[str, ...] = ()
+    """Modules that are imported but never run by it."""
 
     @property
     def code(self) -> str:
         """The version of the code that computes it."""
-        return version((*self.modules, problems.__name__), self.stated)
+        return version((*self.modules, problems.__name__), self.stated, self.apart)
 
 
 def measure(problem: str, method: str, seed: int, n: int) -> Measures:
@@ -59,8 +79,10 @@ def rows_of(seed: int, n: int) -> list[int]:
 
 
 def _learned(settings: Settings, *, whole: bool = False) -> Method:
-    modules = (ours.__name__,) if settings.answer == "network" else (ours.__name__, library.__name__, distil.__name__)
-    return Method(ours.Map(settings, whole), 34, modules, stated=f"{settings!r} {whole}")
+    compute, stated = ours.Map(settings, whole), f"{settings!r} {whole}"
+    if settings.answer == "network":
+        return Method(compute, 34, (ours.__name__,), stated=stated, apart=SOLVING)
+    return Method(compute, 34, (ours.__name__, library.__name__, distil.__name__), stated=stated)
 
 
 def _single(compute: Compute, iterations: int = 0) -> Method:
@@ -93,11 +115,11 @@ METHODS: dict[str, Method] = {
     **{f"inner {steps}": _learned(_PAPER.replace(inner_steps=steps)) for steps in (20, 100, 200)},
     **{name: _baseline(strategy) for name, strategy in BASELINES.items()},
     "lhs plain": _single(rivals.lhs_plain),
-    "lhs strong": _single(rivals.lhs_strong),
+    "lhs strong": _single(strong.lhs_strong),
     "constant strictest": _single(rivals.constant_strictest),
     "constant relaxed": _single(rivals.constant_relaxed),
     "qLogNEHVI": _single(pareto.pareto_front, 34),
     "plain": _single(straight.paper_on_botorch, 34),
-    "case study": replace(_single(ours.case_study, 34), modules=(ours.__name__, recommend.__name__)),
+    "case study": replace(_single(ours.case_study, 34), modules=(ours.__name__, recommend.__name__), apart=SOLVING),
 }
 """What a campaign can compute, by name."""

@@ -1,5 +1,7 @@
 """The honest rivals that learn or know one map for all thresholds: a Latin hypercube of 200, and constants.
 
+The hypercube with our own surrogates and answers is in `strong`: what is here does not depend on them.
+
 Symbols and shapes
     x      n x d    evaluated designs, unit cube; y  n x q  their f, c_1, ..., c_m, natural units
     u      d        one design, unit cube
@@ -15,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
@@ -24,15 +25,14 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from cbabo.bench.judging import QUERIES, Measures, direct
-from cbabo.bench.ours import BUDGET, predicted
 from cbabo.bench.truth import truth
 from cbabo.problems import ShippedProblem
 from cbabo.seeding import child
-from cbabo.settings import Settings
 from cbabo.space import FloatArray
-from cbabo.study import Study
 from cbabo.surrogate import Hyperparameters, Surrogates, condition
 
+DESIGNS = 200
+"""As many as a run of ours has."""
 _POOL = 512  # random designs among which, with the evaluated ones, the searches start
 _STARTS = 8
 _APART = 0.1  # largest difference of a variable in the unit cube: starts nearer than this would end together
@@ -56,16 +56,6 @@ def lhs_plain(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     return measures | {"run seconds": fitted - began, "predict seconds": (answered - fitted) / queries}
 
 
-def lhs_strong(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    """Import a Latin hypercube of 200 into a study: our surrogates and our answering, only the evaluations differ."""
-    began = time.perf_counter()
-    study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=Settings.default())
-    table = np.column_stack(hypercube(shipped, seed))
-    study.add(pd.DataFrame(table, columns=[*shipped.problem.space.names, *shipped.problem.outputs]))
-    model = study.model()
-    return {"run seconds": time.perf_counter() - began} | predicted(shipped, model, seed)
-
-
 def constant_strictest(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Answer every threshold with the true optimum of the strictest limits."""
     return _constant(shipped, seed, truth(shipped.name).strictest.x)
@@ -79,7 +69,7 @@ def constant_relaxed(shipped: ShippedProblem, seed: int, n: int) -> Measures:
 def hypercube(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     """Return a Latin hypercube of 200 (n x d, natural units) and what it measures (n x q); designs that fail are left out."""
     space = shipped.problem.space
-    draws = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube of all")).random(BUDGET)
+    draws = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube of all")).random(DESIGNS)
     points = space.array(space.spread(draws))
     f, c = shipped.evaluate_many(points)
     y = np.column_stack([f, c])

@@ -22,21 +22,24 @@ _APART = (
 )
 
 
-def version(modules: tuple[str, ...], stated: str = "") -> str:
-    """Return a short hash of the code behind these modules and of what else was stated, such as settings."""
+def version(modules: tuple[str, ...], stated: str = "", apart: tuple[str, ...] = ()) -> str:
+    """Return a short hash of the code behind these modules and of what else was stated, such as settings.
+
+    apart: modules that do not count, nor what only they import.
+    """
     digest = hashlib.sha256(stated.encode())
-    for name in sorted(closure(modules)):
+    for name in sorted(closure(modules, apart)):
         digest.update(f"{name}\n{_code(name)}\n".encode())
     return digest.hexdigest()[:10]
 
 
-def closure(modules: tuple[str, ...]) -> frozenset[str]:
-    """Return these modules of the package and all that they import, lazily or not."""
+def closure(modules: tuple[str, ...], apart: tuple[str, ...] = ()) -> frozenset[str]:
+    """Return these modules of the package and all that they import, lazily or not, but for what is set apart."""
     found: set[str] = set()
     todo = list(modules)
     while todo:
         name = todo.pop()
-        if name not in found:
+        if name not in found and name not in apart:
             found.add(name)
             todo += _imported(name)
     return frozenset(found)
