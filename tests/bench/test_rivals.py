@@ -14,6 +14,7 @@ from botorch.models.transforms import Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from scipy.optimize import check_grad
 
+from cbabo import Settings
 from cbabo.bench import pareto, rivals
 from cbabo.bench.methods import measure
 from cbabo.bench.rivals import Means, Solver, fitted_by_botorch, hypercube
@@ -86,7 +87,7 @@ class TestSolver:
 
 class TestMeasures:
     def test_the_plain_one_answers_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rivals, "BUDGET", 40)
+        monkeypatch.setattr(rivals, "DESIGNS", 40)
         monkeypatch.setattr("cbabo.bench.judging.QUERIES", 20)
         found = measure("gkxwc2", "lhs plain", 0, 100)
         assert np.mean(found["direct feasible"]) > 0.7
@@ -94,8 +95,8 @@ class TestMeasures:
         assert float(found["run seconds"]) > 0.0  # type: ignore[arg-type]
 
     def test_the_strong_one_imports_the_same_designs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rivals, "BUDGET", 20)
-        monkeypatch.setattr(rivals.Settings, "default", lambda: rivals.Settings(inner_steps=1, hidden_width=8))
+        monkeypatch.setattr(rivals, "DESIGNS", 20)
+        monkeypatch.setattr(Settings, "default", lambda: Settings(inner_steps=1, hidden_width=8))
         found = measure("gkxwc2", "lhs strong", 0, 100)
         assert np.shape(found["direct probability"]) == (100,)
         assert float(found["direct share"]) > 0.0  # type: ignore[arg-type]
