@@ -148,12 +148,12 @@ class TestRunning:
         campaign = Campaign.read(file)
         for unit in campaign.units:
             append(campaign.results, unit, 1.0, {})
-        monkeypatch.setattr("cbabo.bench.methods.version", lambda modules, stated: modules[0])
+        monkeypatch.setattr("cbabo.bench.methods.version", lambda modules, stated, apart: modules[0])
         assert campaign.pending() == list(campaign.units)
         for unit in campaign.units:
             append(campaign.results, unit, 1.0, {})
         edited = {"cbabo.bench.ours"}
-        monkeypatch.setattr("cbabo.bench.methods.version", lambda m, stated: f"{m[0]}{edited & set(m) or ''}")
+        monkeypatch.setattr("cbabo.bench.methods.version", lambda m, stated, apart: f"{m[0]}{edited & set(m) or ''}")
         assert {unit.method for unit in campaign.pending()} == {"paper"}
 
     def test_a_failing_unit_is_told_and_the_others_go_on(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
