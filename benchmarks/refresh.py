@@ -1,19 +1,15 @@
 """Make the tables in docs/benchmarks.md anew from the campaigns' rows; the words around them are left alone.
 
-python benchmarks/refresh.py [--check]
+python benchmarks/refresh.py
 
 A table follows a comment that says what it is and, step by step, what of it is shown:
 
     <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
-
---check changes nothing, and ends with 1 if a table is not what the rows say.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -31,17 +27,11 @@ CAMPAIGNS = HERE / "campaigns"
 MARK = re.compile(r"(<!-- table (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
 
 
-def main() -> int:
-    """Read the command line, and write or compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
+def main() -> None:
+    """Write every table anew."""
     before = DOCUMENT.read_text(encoding="utf-8")
     after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
-    if given.check:
-        return int(before != after)
     DOCUMENT.write_text(after, encoding="utf-8")
-    return 0
 
 
 def table(words: str) -> str:
@@ -108,4 +98,4 @@ def shown(value: object) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
