@@ -155,7 +155,7 @@ def failing(shipped: ShippedProblem, fails: Callable[[Point], bool]) -> Evaluate
 def loss(shipped: ShippedProblem, known: Truth, found: Answers) -> FloatArray:
     """Return the loss of each answer in percent."""
     judged = judge(shipped, found.points, known.thresholds)
-    return 100.0 * losses(judged.objective, judged.feasible, known.f, known.span)
+    return losses(judged.objective, judged.feasible, known.f, known.span)
 
 
 def timed(action: Callable[[], object]) -> float:
