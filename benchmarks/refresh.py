@@ -1,10 +1,12 @@
-"""Make the tables in docs/benchmarks.md anew from the campaigns' rows; the words around them are left alone.
+"""Make the tables and pictures of docs/benchmarks.md anew from the campaigns' rows; the words around them are left alone.
 
 python benchmarks/refresh.py
 
 A table follows a comment that says what it is and, step by step, what of it is shown:
 
     <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
+
+A picture is figures/NAME-OURS.png.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from cbabo.bench.campaign import Row, read_rows
+from cbabo.bench.figures import FIGURES
 from cbabo.bench.tables import TABLES
 from cbabo.bench.tables.duels import BASELINES
 
@@ -25,13 +28,16 @@ HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
 CAMPAIGNS = HERE / "campaigns"
 MARK = re.compile(r"(<!-- table (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
+PICTURE = re.compile(r"\(figures/(\w+)-(\w+)\.png\)")
 
 
 def main() -> None:
-    """Write every table anew."""
+    """Write every table, and draw every picture, anew."""
     before = DOCUMENT.read_text(encoding="utf-8")
     after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
     DOCUMENT.write_text(after, encoding="utf-8")
+    for name, ours in PICTURE.findall(after):
+        FIGURES[name](rows(), DOCUMENT.parent / "figures" / f"{name}-{ours}.png", ours)
 
 
 def table(words: str) -> str:
