@@ -8,7 +8,7 @@ Symbols and shapes
                     since no threshold pays for more
     reference   1 + m    the gain below which nothing counts: the most relaxed limits, the worst f evaluated within them
 
-BoTorch's acquisition, kept to two or three minutes a run by: our fits (the same models, fitted quicker) given to it, 16 Monte
+BoTorch's acquisition, kept to a few minutes a run by: our fits (the same models, fitted quicker) given to it, 4 Monte
 Carlo samples, a batch of 5 chosen one after the other, 2 ascents of at most 6 iterations from the best of 64 raw samples, and
 evaluated designs that are surely dominated left out of the baseline.
 """
@@ -47,7 +47,7 @@ from cbabo.threads import one_thread
 
 _INITIAL, _BUDGET, _BATCH = 30, 200, 5
 _MOST_CONSTRAINTS = 2
-_SAMPLES, _RESTARTS, _RAW, _ITERATIONS = 16, 2, 64, 6
+_SAMPLES, _RESTARTS, _RAW, _ITERATIONS = 4, 2, 64, 6
 
 
 def pareto_front(shipped: ShippedProblem, seed: int, n: int) -> Measures:
