@@ -21,21 +21,22 @@ Discrete variables keep the values of the entry. A risk of failures is one outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from scipy.spatial.distance import cdist
 
 from cbabo import qp
 from cbabo.polish import NEARLY, ROUNDING, Polished, Solver
 from cbabo.quasirandom import sobol
 from cbabo.space import FloatArray, Real
+from cbabo.surrogate import Surrogates
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_NEAR = 1  # entries from which a threshold is answered
 _ROUGHLY = 10  # iterations of the programs from there, of which one result goes on
 _CORRECTIONS = (0.0, 3.0, 1e4)  # what is added to the diagonal of H in each
 _MARGINS = 2  # corrections in which margins are found anew
@@ -43,6 +44,7 @@ _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
+_FAR = 20.0  # margins: an output that keeps so much room in all entries needs no new margin
 _EQUAL = 1e-7  # difference below which two results are equally good
 _ACTIVE = 1e-4  # room below which a requirement holds a design back
 _EDGE = 1e-6  # the same for the ends of a variable
@@ -104,6 +106,8 @@ class Quick:
         self._solver = solver
         self.library = library
         self.sight = Sight(solver)
+        self._tight = _tight(solver, library)
+        self._tight_ones = _only(solver.belief.surrogates, self._tight)
         self.goal = solver.goal
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
         space = solver.belief.problem.space
@@ -169,10 +173,9 @@ class Quick:
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
         margin[:, : library.margin.shape[1]] = library.margin
-        distance = np.square(theta[:, None, :] - library.theta).sum(-1)
-        near = np.argsort(distance, axis=1, kind="stable")[:, :_NEAR]
+        nearest = cdist(theta, library.theta, "sqeuclidean").argmin(1)
         good = self._entries(bound[:, : library.margin.shape[1]])
-        near = np.column_stack([near, np.where(good < 0, near[:, 0], good)])
+        near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         x, lam = self._program(library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal)
@@ -180,13 +183,15 @@ class Quick:
         equal = merit <= merit.min(1, keepdims=True) + _EQUAL
         best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
+        std = library.std[at[best]]
         kept = lam
         eye = np.eye(x.shape[1])
         r = library.margin.shape[1]
         for i, more in enumerate(corrections):
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
-                margin[:, :r] = _margin(self._solver, sight.mean_and_std(x)[1], lam[:, :r], probability)
+                std[:, self._tight] = self._deviations(x)
+                margin[:, :r] = _margin(self._solver, std, lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
                 kept = lam
@@ -218,6 +223,12 @@ class Quick:
         )
         found = qp.minimise(programs, _ROUGHLY) if lam is None else qp.continued(programs, lam)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
+
+    def _deviations(self, x: FloatArray) -> FloatArray:
+        """Return s of the outputs that are tight somewhere; that of the others, at an entry, is as good."""
+        s = self._tight_ones
+        with torch.no_grad():
+            return np.asarray((s.mean_and_std(torch.from_numpy(x))[1] / s.scale).numpy())
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
@@ -306,6 +317,22 @@ def _prices(
             found = nnls((pushed / length[:, None]).T, -solver.goal * J[i, 0])[0]
             prices[i, active[i]] = (found / length)[: active[i].sum()]
     return prices
+
+
+def _tight(solver: Solver, library: Library) -> NDArray[np.int64]:
+    """Return the outputs that come near a limit in some entry; one at least."""
+    room = solver.bound(library.theta) - solver.sign * library.mean[:, solver.output]
+    near = (room < _FAR * library.margin).any(0) | (library.multipliers > 0.0).any(0)
+    return np.unique(solver.output[near if near.any() else slice(1)])
+
+
+def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
+    """Return the surrogates of these outputs alone."""
+    h = s.hyperparameters
+    parts = {f.name: getattr(h, f.name) for f in fields(h)}
+    at = torch.from_numpy(outputs)
+    kept = replace(h, **{name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)})
+    return Surrogates(s.x, s.y[:, at], kept, s.centre[at], s.scale[at], s.factor[at], s.weights[at])
 
 
 def _joined(a: Library, b: Library) -> Library:
