@@ -7,9 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from cbabo import Model, Settings
+from cbabo import Constraint, Model, Problem, Settings
+from cbabo import library as library_module
 from cbabo.learner import Learner
-from cbabo.library import stock
+from cbabo.library import Quick, stock
 from cbabo.model import make_model
 from cbabo.polish import Polished
 from cbabo.space import FloatArray
@@ -115,6 +116,31 @@ def test_measured_designs_are_the_floor(model: Model) -> None:
             assert f.measured == floor
             assert f.probability == 1.0
             assert f.x == pytest.approx(model.belief.surrogates.x[floor].numpy())
+
+
+def test_outputs_that_never_come_near_a_limit_need_no_new_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = valley()
+    roomy = Problem(
+        "roomy",
+        problem.variables,
+        problem.objective,
+        [*problem.constraints, Constraint("mass", "<=", limit=1e4), Constraint("heat", "<=", limit=0.45)],
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        a, b = point["a"], point["b"]
+        return {**simulate_valley(point), "mass": b * (2.0 + a), "heat": np.exp(a) / b * 5.0}
+
+    model = model_of(roomy, simulate, 30, DEFAULT)
+    theta = thetas(40, seed=8)
+    library = stock(model.solver, 0.98, 64, 0)
+    few = Quick(model.solver, library)
+    assert few.deviations(np.full((1, 2), 0.5)).shape == (1, 3)  # c, g and heat; not the objective, not mass
+    found = few.answers(theta, 0.98)
+    monkeypatch.setattr(library_module, "_FAR", np.inf)
+    for one, other in zip(found, Quick(model.solver, library).answers(theta, 0.98), strict=True):
+        assert one.x == pytest.approx(other.x, abs=1e-5)
+        assert one.probability == pytest.approx(other.probability, abs=1e-4)
 
 
 def test_what_cannot_be_met_is_answered_by_a_design_that_nearly_does(model: Model) -> None:

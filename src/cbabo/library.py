@@ -10,9 +10,10 @@ Symbols and shapes, in units of the standardised outputs, as in `polish`; m entr
 How thresholds are answered, all at once:
 1. From the nearest entry, and from the best one whose design is good here too, one program is solved: the Lagrangian
    quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
-2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
-   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
-   outputs left of violations, which are large when counted in deviations.
+2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there (an entry's own for
+   outputs that come near a limit in none), and the entry's H. To H more and more of the unit matrix is added: the first
+   corrections improve the objective, the last ones only mend what linear outputs left of violations, which are large when
+   counted in deviations.
 3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
    best measured design that obeys the limits; what is not probable enough comes last.
 
@@ -190,12 +191,18 @@ class Quick:
         for i, more in enumerate(corrections):
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
-                std[:, self._tight] = self._deviations(x)
+                std[:, self._tight] = self.deviations(x)
                 margin[:, :r] = _margin(self._solver, std, lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
                 kept = lam
         return x, kept[:, :r]
+
+    def deviations(self, x: FloatArray) -> FloatArray:
+        """Return s of the outputs that are tight somewhere; that of the others, at an entry, is as good."""
+        s = self._tight_ones
+        with torch.no_grad():
+            return np.asarray((s.mean_and_std(torch.from_numpy(x))[1] / s.scale).numpy())
 
     def _program(
         self,
@@ -223,12 +230,6 @@ class Quick:
         )
         found = qp.minimise(programs, _ROUGHLY) if lam is None else qp.continued(programs, lam)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
-
-    def _deviations(self, x: FloatArray) -> FloatArray:
-        """Return s of the outputs that are tight somewhere; that of the others, at an entry, is as good."""
-        s = self._tight_ones
-        with torch.no_grad():
-            return np.asarray((s.mean_and_std(torch.from_numpy(x))[1] / s.scale).numpy())
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
