@@ -23,6 +23,7 @@ Discrete variables keep the values of the entry. A risk of failures is one outpu
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -330,10 +331,10 @@ def _tight(solver: Solver, library: Library) -> NDArray[np.int64]:
 def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
     """Return the surrogates of these outputs alone."""
     h = s.hyperparameters
-    parts = {f.name: getattr(h, f.name) for f in fields(h)}
     at = torch.from_numpy(outputs)
-    kept = replace(h, **{name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)})
-    return Surrogates(s.x, s.y[:, at], kept, s.centre[at], s.scale[at], s.factor[at], s.weights[at])
+    parts = {f.name: getattr(h, f.name) for f in fields(h)}
+    kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
+    return Surrogates(s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], s.factor[at], s.weights[at])
 
 
 def _joined(a: Library, b: Library) -> Library:

@@ -106,7 +106,7 @@ def test_feasibility_stands_beside_the_paper() -> None:
     rows += [unit("car", "plain", direct_share=0.6), unit("car", "default", direct_share=0.9)]
     rows += [unit("g07", "paper", direct_share=0.58)]
     table = TABLES["feasibility"](rows)
-    assert table["problem"].tolist() == list(problems.names("paper"))
+    assert table["problem"].tolist() == [*problems.names("paper"), "mean of these 2"]
     car = line(table, problem="car")
     assert car["seeds"] == 2
     assert (car["direct %"], car["direct sd"]) == (72.0, 2.8)  # sqrt(2) x 2
@@ -120,7 +120,11 @@ def test_feasibility_stands_beside_the_paper() -> None:
     assert g07["refined within"] == ""
     g01 = line(table, problem="g01")
     assert (g01["seeds"], g01["direct within"], g01["paper direct %"]) == (0, "", 39.5)
-    assert line(TABLES["feasibility"](rows, "default"), problem="car")["direct %"] == 90.0
+    assert line(table, problem="mean of these 2")[["direct %", "refined %"]].tolist() == [65.0, 87.5]
+    table = TABLES["feasibility"]([*rows, unit("car_active", "default", direct_share=0.7)], "default")
+    assert line(table, problem="car")["direct %"] == 90.0
+    assert line(table, problem="car_active")[["direct %", "direct within"]].tolist() == [70.0, ""]
+    assert table.iloc[-1][["problem", "direct %"]].tolist() == ["mean of these 2", 80.0]
 
 
 @pytest.fixture
@@ -158,14 +162,19 @@ def test_win_rates_are_averaged_over_each_suite(duel: list[Row]) -> None:
         answered("g07", "LogcEI", "best", [1.0], n=10),
         answered("g01", "paper", "direct", [1.0, 1.0]),
         answered("g01", "LogcEI", "best", [2.0, 0.0], n=10),
+        answered("g01", "SCBO", "best", [0.0, 0.0], n=10),
     ]
     table = TABLES["win_rate_direct"](rows)
-    found = line(table, problem="paper suite, 3 of 16", n=10)
+    found = line(table, problem="paper suite, 3 of 16", n=10, baseline="LogcEI")
     assert found[["compared", "wins", "losses"]].tolist() == [3, 2, 1]
     assert found["win rate %"] == 75.0  # 100 on g07 and 50 on g01, which weigh alike
     assert found["paper %"] == 33.5  # 67 and 0
     assert line(table, problem="active suite, 1 of 10")["win rate %"] == 0.0
-    assert table["problem"].tolist()[:2] == ["paper suite, 3 of 16"] * 2
+    assert table["baseline"].tolist()[:4] == ["LogcEI", "SCBO", "LogcEI", "mean of these"]
+    mean = table.iloc[3]
+    assert mean[["n", "compared", "wins", "losses", "win rate %"]].tolist() == [10, 5, 2, 3, 37.5]
+    assert mean["paper %"] == round((33.5 + line(table, problem="g01", n=10, baseline="SCBO")["paper %"]) / 2, 1)
+    assert pd.isna(mean["low"])
 
 
 def test_win_rates_of_refined_answers_are_another_table(duel: list[Row]) -> None:

@@ -17,6 +17,8 @@ from cbabo.bench.tables.answers import SUITES, answers, of, ordered, pairs, requ
 
 BASELINES = ("CMA-ES", "cEI", "ALBO", "SCBO", "LogcEI")
 """In the paper's order."""
+ALL = "mean of these"
+"""What the mean over baselines is called among them."""
 _COUNTS = ["seeds", "compared", "wins", "ties", "losses", "win rate %", "low", "high"]
 
 
@@ -71,7 +73,7 @@ def _against_baselines(table: str, rows: Sequence[Row], stage: str, ours: str) -
 
 
 def _by_suite(met: pd.DataFrame, by_problem: pd.DataFrame) -> list[pd.DataFrame]:
-    """Average over the problems of each suite, the paper's numbers over those that we have too."""
+    """Average over the problems of each suite, then over baselines; the paper's numbers over those that we have too."""
     shared = by_problem.dropna(subset=["win rate %"])
     key = ["problem", "n", "baseline"]
     frames = []
@@ -80,9 +82,19 @@ def _by_suite(met: pd.DataFrame, by_problem: pd.DataFrame) -> list[pd.DataFrame]
         mine = _tallied(part.assign(of=part["problem"], problem=suite_label(part, suite)), key, within="of")
         paper = shared[suites(shared) == suite].groupby(["n", "baseline"])["paper %"].mean().round(1).reset_index()
         lines = mine.merge(paper, on=["n", "baseline"])
-        place = lines["baseline"].map(BASELINES.index)
+        means = [_mean(part) for _, part in lines.groupby("n") if len(part) > 1]
+        lines = pd.concat([lines, pd.DataFrame(means)], ignore_index=True)
+        place = lines["baseline"].map([*BASELINES, ALL].index)
         frames.append(lines.assign(place=place).sort_values(["n", "place"]).drop(columns="place"))
     return [frame for frame in frames if len(frame)]
+
+
+def _mean(lines: pd.DataFrame) -> dict[str, object]:
+    """Average one suite's lines at one N over baselines; without an interval, for the same answers of ours meet them all."""
+    first = lines.iloc[0]
+    mean = {"problem": first["problem"], "n": first["n"], "baseline": ALL, "seeds": lines["seeds"].min()}
+    mean |= {name: lines[name].sum() for name in ("compared", "wins", "ties", "losses")}
+    return mean | {name: round(lines[name].mean(), 1) for name in ("win rate %", "paper %")}
 
 
 def _against_variants(table: str, rows: Sequence[Row], ours: str) -> pd.DataFrame:

@@ -20,18 +20,26 @@ _TIE = 1e-6  # of max(1, |f|): objectives that share the first place
 
 
 def feasibility(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """Compare feasible shares with the paper's Table 1: predictions at 1,000 thresholds, refined answers at 100."""
+    """Compare feasible shares with the paper's Table 1: predictions at 1,000 thresholds, refined answers at 100.
+
+    Problems of the active suite follow, where there are units of them, and the mean over all problems.
+    """
     found = units([row for row in rows if row.method in (ours, "plain")], "direct share", "refined feasible")
     required("feasibility", found.dropna(how="all", subset=["direct share", "refined feasible"]), f"units of {ours!r}")
     mine, plain = of(found, ours), of(found, "plain")
     lines = []
-    for problem, *paper in printed("feasibility").itertuples(index=False):
+    active = [[name, *[np.nan] * 4] for name in problems.names("active") if (mine["problem"] == name).any()]
+    for problem, *paper in [*printed("feasibility").itertuples(index=False), *active]:
         line: dict[str, object] = {"problem": problem, "seeds": int((mine["problem"] == problem).sum())}
         for i, (stage, name) in enumerate((("direct", "direct share"), ("refined", "refined feasible"))):
             line |= _share(stage, 100.0 * mine.loc[mine["problem"] == problem, name], *paper[2 * i : 2 * i + 2])
         reference = 100.0 * plain.loc[plain["problem"] == problem, "direct share"]
         lines.append(line | {"plain direct %": round(reference.mean(), 1)})
-    return pd.DataFrame(lines)
+    table = pd.DataFrame(lines)
+    measured = table[table["seeds"] > 0]
+    mean: dict[str, object] = {"problem": f"mean of these {len(measured)}"}
+    mean |= {name: round(measured[name].mean(), 1) for name in ("direct %", "refined %")}
+    return pd.concat([table, pd.DataFrame([mean])], ignore_index=True)
 
 
 def single_threshold(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
@@ -109,7 +117,7 @@ def _share(stage: str, found: pd.Series[float], paper: float, deviation: float) 
         f"{stage} sd": round(found.std(), 1),
         f"paper {stage} %": paper,
         f"paper {stage} sd": deviation,
-        f"{stage} within": ("yes" if within else "no") if found.notna().any() else "",
+        f"{stage} within": ("yes" if within else "no") if found.notna().any() and not np.isnan(paper) else "",
     }
 
 
