@@ -118,7 +118,7 @@ def test_measured_designs_are_the_floor(model: Model) -> None:
             assert f.x == pytest.approx(model.belief.surrogates.x[floor].numpy())
 
 
-def test_outputs_that_never_come_near_a_limit_need_no_new_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirements_that_never_come_near_their_bounds_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = valley()
     roomy = Problem(
         "roomy",
@@ -135,12 +135,25 @@ def test_outputs_that_never_come_near_a_limit_need_no_new_margins(monkeypatch: p
     theta = thetas(40, seed=8)
     library = stock(model.solver, 0.98, 64, 0)
     few = Quick(model.solver, library)
-    assert few.deviations(np.full((1, 2), 0.5)).shape == (1, 3)  # c, g and heat; not the objective, not mass
+    assert few.near.tolist() == [0, 1, 4]  # c, g and heat; not g_top, not mass
     found = few.answers(theta, 0.98)
     monkeypatch.setattr(library_module, "_FAR", np.inf)
     for one, other in zip(found, Quick(model.solver, library).answers(theta, 0.98), strict=True):
         assert one.x == pytest.approx(other.x, abs=1e-5)
         assert one.probability == pytest.approx(other.probability, abs=1e-4)
+
+
+def test_limits_that_never_bind() -> None:
+    problem = valley()
+    free = Problem("free", problem.variables, problem.objective, [Constraint("c", "<=", low=1e3, high=2e3)])
+    model = model_of(free, simulate_valley, 30, DEFAULT)
+    library = stock(model.solver, 0.98, 70, 0)
+    quick = Quick(model.solver, library)
+    assert quick.near.tolist() == [0]  # programs have one row at least
+    theta = thetas(9, k=1)
+    for found, full in zip(quick.answers(theta, 0.98), model.solver.answers(theta, 0.98), strict=True):
+        assert found.objective == pytest.approx(full.objective, abs=1e-5)
+        assert found.probability == pytest.approx(1.0)
 
 
 def test_what_cannot_be_met_is_answered_by_a_design_that_nearly_does(model: Model) -> None:

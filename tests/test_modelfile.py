@@ -286,7 +286,7 @@ def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Mo
 
 def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:
     library = solved.quick.library
-    for changed in (replace(library, x=library.x[:, :1]), replace(library, theta=library.theta[1:])):
+    for changed in (replace(library, x=library.x[:, :1]), replace(library, slope=library.slope[1:])):
         model = replace(solved, network=solved.pcm, library=changed)
         model.save(tmp_path / "m")
         assert "a library of" in refusal(tmp_path / "m")

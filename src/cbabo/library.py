@@ -10,14 +10,15 @@ Symbols and shapes, in units of the standardised outputs, as in `polish`; m entr
 How thresholds are answered, all at once:
 1. From the nearest entry, and from the best one whose design is good here too, one program is solved: the Lagrangian
    quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
-2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there (an entry's own for
-   outputs that come near a limit in none), and the entry's H. To H more and more of the unit matrix is added: the first
-   corrections improve the objective, the last ones only mend what linear outputs left of violations, which are large when
-   counted in deviations.
+2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
+   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
+   outputs left of violations, which are large when counted in deviations.
 3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
    best measured design that obeys the limits; what is not probable enough comes last.
 
-Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
+Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
+at before step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own
+and no margin.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
-_FAR = 20.0  # margins: an output that keeps so much room in all entries needs no new margin
+_FAR = 20.0  # margins: a requirement with so much room in all entries is left out of the programs
 _EQUAL = 1e-7  # difference below which two results are equally good
 _ACTIVE = 1e-4  # room below which a requirement holds a design back
 _EDGE = 1e-6  # the same for the ends of a variable
@@ -104,12 +105,13 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
 class Quick:
     """Answers thresholds from a library."""
 
-    def __init__(self, solver: Solver, library: Library) -> None:
+    def __init__(self, solver: Solver, library: Library, near: NDArray[np.int64] | None = None) -> None:
+        """near: requirements that come near their bounds; those of the library unless given."""
         self._solver = solver
         self.library = library
         self.sight = Sight(solver)
-        self._tight = _tight(solver, library)
-        self._tight_ones = _only(solver.belief.surrogates, self._tight)
+        self.near = _near(solver, library) if near is None else near
+        self._narrow = Sight(solver, self.near)
         self.goal = solver.goal
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
         space = solver.belief.problem.space
@@ -160,50 +162,44 @@ class Quick:
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
-        over = self.sight.sign * mean[:, self.sight.output] - bound
-        return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
+        return self._merit(self.sight, bound, mean)
 
     def few(self, count: int) -> Quick:
         """Return the same with the first entries of the library alone."""
-        return Quick(self._solver, self.library.taken(slice(count)))
+        return Quick(self._solver, self.library.taken(slice(count)), self.near)
 
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
-        library, sight = self.library, self.sight
+        library, solver, sight, r = self.library, self._solver, self._narrow, len(self.near)
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
-        margin[:, : library.margin.shape[1]] = library.margin
+        margin[:, :r] = library.margin[:, self.near]
+        mean, slope = library.mean[:, sight.columns], library.slope[:, sight.columns]
         nearest = cdist(theta, library.theta, "sqeuclidean").argmin(1)
-        good = self._entries(bound[:, : library.margin.shape[1]])
+        good = self._entries(solver.bound(theta))
         near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
-        x, lam = self._program(library.x[at], library.mean[at], library.slope[at], library.curvature[at], goal)
-        merit = self.merit(goal, sight.mean(x)).reshape(near.shape)
+        x, lam = self._program(library.x[at], mean[at], slope[at], library.curvature[at], goal)
+        merit = self._merit(sight, goal, sight.mean(x)).reshape(near.shape)
         equal = merit <= merit.min(1, keepdims=True) + _EQUAL
         best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
         x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
-        std = library.std[at[best]]
         kept = lam
         eye = np.eye(x.shape[1])
-        r = library.margin.shape[1]
         for i, more in enumerate(corrections):
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
-                std[:, self._tight] = self.deviations(x)
-                margin[:, :r] = _margin(self._solver, std, lam[:, :r], probability)
+                std = sight.mean_and_std(x)[1][:, sight.output[:r]]
+                margin[:, :r] = _margin(solver, std, lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
                 kept = lam
-        return x, kept[:, :r]
-
-    def deviations(self, x: FloatArray) -> FloatArray:
-        """Return s of the outputs that are tight somewhere; that of the others, at an entry, is as good."""
-        s = self._tight_ones
-        with torch.no_grad():
-            return np.asarray((s.mean_and_std(torch.from_numpy(x))[1] / s.scale).numpy())
+        multipliers = np.zeros((len(x), library.margin.shape[1]))
+        multipliers[:, self.near] = kept[:, :r]
+        return x, multipliers
 
     def _program(
         self,
@@ -218,7 +214,7 @@ class Quick:
 
         lam: multipliers of a program whose solution was this design; None: there was none, and the solution may be rough.
         """
-        sign, free, output = self.sight.sign, self.free, self.sight.output
+        sign, free, output = self._narrow.sign, self.free, self._narrow.output
         held = 1.0 - free
         programs = qp.Programs(
             self.goal * J[:, 0] * free,
@@ -231,6 +227,10 @@ class Quick:
         )
         found = qp.minimise(programs, _ROUGHLY) if lam is None else qp.continued(programs, lam)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
+
+    def _merit(self, sight: Sight, bound: FloatArray, mean: FloatArray) -> FloatArray:
+        over = sight.sign * mean[:, sight.output] - bound
+        return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
@@ -246,17 +246,23 @@ class Quick:
 class Sight:
     """What is believed at many designs: requirements, and the risk of failures where there is one, as rows of a program."""
 
-    def __init__(self, solver: Solver) -> None:
+    def __init__(self, solver: Solver, which: NDArray[np.int64] | None = None) -> None:
+        """which: requirements (indices) that are looked at, and the objective; all unless given."""
         s, hazard = solver.belief.surrogates, solver.hazard
         self._solver = solver
-        self.parts = [s] if hazard is None else [s, hazard.surrogates]
-        risky = [] if hazard is None else [len(s.scale)]
-        self.output = np.append(solver.output, np.array(risky, dtype=np.int64))
-        self.sign = np.append(solver.sign, np.ones(len(risky)))
+        self._which = np.arange(len(solver.output)) if which is None else which
+        output = solver.output[self._which]
+        seen = np.arange(len(s.scale)) if which is None else np.unique(np.append(output, 0))
+        self.parts = [s if which is None else _only(s, seen)]
+        self.columns, self.output, self.sign = seen, np.searchsorted(seen, output), solver.sign[self._which]
+        if hazard is not None:
+            self.parts.append(hazard.surrogates)
+            self.columns = np.append(seen, len(s.scale))
+            self.output, self.sign = np.append(self.output, len(seen)), np.append(self.sign, 1.0)
 
     def bound(self, theta: FloatArray) -> FloatArray:
         """Return the bounds (b x r) at theta (b x k)."""
-        bound, hazard = self._solver.bound(theta), self._solver.hazard
+        bound, hazard = self._solver.bound(theta)[:, self._which], self._solver.hazard
         if hazard is None:
             return bound
         s = hazard.surrogates
@@ -293,7 +299,7 @@ def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: Floa
     for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
         weights[:, output] += sign * multipliers[:, j]
     curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
-    margin = _margin(solver, std, multipliers, probability)
+    margin = _margin(solver, std[:, solver.output], multipliers, probability)
     parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
     return Library(*(np.ascontiguousarray(part) for part in parts))
 
@@ -307,7 +313,8 @@ def _prices(
     """
     sight = Sight(solver)
     z, J = sight.mean_and_slope(x)
-    needed = solver.sign * z[:, solver.output] + _margin(solver, sight.mean_and_std(x)[1], multipliers, probability)
+    std = sight.mean_and_std(x)[1][:, solver.output]
+    needed = solver.sign * z[:, solver.output] + _margin(solver, std, multipliers, probability)
     active = needed >= solver.bound(theta) - _ACTIVE
     edges = np.eye(x.shape[1])
     prices = np.zeros_like(multipliers)
@@ -321,11 +328,13 @@ def _prices(
     return prices
 
 
-def _tight(solver: Solver, library: Library) -> NDArray[np.int64]:
-    """Return the outputs that come near a limit in some entry; one at least."""
+def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
+    """Return the requirements that come near their bounds in some entry, one at least; all where entries are too few to tell."""
     room = solver.bound(library.theta) - solver.sign * library.mean[:, solver.output]
-    near = (room < _FAR * library.margin).any(0) | (library.multipliers > 0.0).any(0)
-    return np.unique(solver.output[near if near.any() else slice(1)])
+    near = np.flatnonzero(((room < _FAR * library.margin) | (library.multipliers > 0.0)).any(0))
+    if len(library.theta) < _SOLVED:
+        return np.arange(len(solver.output))
+    return near if len(near) else np.zeros(1, dtype=np.int64)
 
 
 def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
@@ -342,9 +351,8 @@ def _joined(a: Library, b: Library) -> Library:
 
 
 def _margin(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
-    """Return the margins (b x r) for deviations (b x q) and multipliers (b x r)."""
-    s = std[:, solver.output]
-    return s * solver.deviations(s, multipliers, probability) + ROUNDING
+    """Return the margins of requirements with these deviations and multipliers, all b x r."""
+    return std * solver.deviations(std, multipliers, probability) + ROUNDING
 
 
 def _convex(H: FloatArray) -> FloatArray:
