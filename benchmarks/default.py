@@ -10,6 +10,7 @@ python benchmarks/default.py failures      what 10 % failing evaluations cost, a
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--evaluations", type=int, default=200)
     given = parser.parse_args()
+    logging.getLogger("cbabo").setLevel(logging.ERROR)  # failures are meant here
     print(f"cores {os.cpu_count()}, load average {os.getloadavg()[0]:.1f}")
     {"cost": cost, "answers": answers, "failures": failures}[given.part](given)
 
@@ -69,15 +71,17 @@ def cost(given: argparse.Namespace) -> None:
     """Compare whole runs."""
     print("problem                seed   default s   paper s   ratio")
     for name in given.problems or ["car", "g01", "g07", "c13"]:
+        seconds = []
         for seed in range(given.seeds):
-            seconds = []
+            spent = []
             for settings in (Settings.default(), Settings.paper()):
                 began = time.process_time()
                 learn(problems.get(name), settings, seed, given.evaluations)
-                seconds.append(time.process_time() - began)
-            print(
-                f"{name:22s} {seed:4d} {seconds[0]:11.1f} {seconds[1]:9.1f} {seconds[0] / seconds[1]:7.2f}", flush=True
-            )
+                spent.append(time.process_time() - began)
+            seconds.append(spent)
+            print(f"{name:22s} {seed:4d} {spent[0]:11.1f} {spent[1]:9.1f} {spent[0] / spent[1]:7.2f}", flush=True)
+        default, paper = np.mean(seconds, axis=0)
+        print(f"{name:22s} mean {default:11.1f} {paper:9.1f} {default / paper:7.2f}", flush=True)
 
 
 def answers(given: argparse.Namespace) -> None:
@@ -108,8 +112,9 @@ def failures(given: argparse.Namespace) -> None:
     print("problem                seed   loss %   random %   corner %   in the corner after 60 %")
     for name in given.problems or HARD:
         shipped, known = problems.get(name), truth(name)
+        inside = corner(shipped, known)
+        found = []
         for seed in range(given.seeds):
-            inside = corner(shipped, known)
             draws = child(seed, "failures").random(10 * given.evaluations)
             random = iter(draws)
             lost = []
@@ -122,10 +127,9 @@ def failures(given: argparse.Namespace) -> None:
                 study = learn(shipped, Settings.default(), seed, given.evaluations, evaluate)
                 lost.append(loss(shipped, known, study.model().predict_many(known.thresholds)).mean())
             late = [inside(e.point) for e in study.evaluations][LEARNED:]
-            print(
-                f"{name:22s} {seed:4d} {lost[0]:8.2f} {lost[1]:10.2f} {lost[2]:10.2f} {100 * np.mean(late):12.1f}",
-                flush=True,
-            )
+            found.append([*lost, 100 * np.mean(late)])
+            print(f"{name:22s} {seed:4d}" + "{:9.2f} {:10.2f} {:10.2f} {:12.1f}".format(*found[-1]), flush=True)
+        print(f"{name:22s} mean" + "{:9.2f} {:10.2f} {:10.2f} {:12.1f}".format(*np.mean(found, axis=0)), flush=True)
 
 
 def corner(shipped: ShippedProblem, known: Truth) -> Callable[[Point], bool]:
