@@ -22,6 +22,7 @@ from cbabo.errors import InputError, ModelError
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.model import make_model
+from cbabo.modelfile import write_model
 from learned import QUICK, evaluated, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 
@@ -286,9 +287,9 @@ def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Mo
 
 def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:
     library = solved.quick.library
-    for changed in (replace(library, x=library.x[:, :1]), replace(library, slope=library.slope[1:])):
-        model = replace(solved, network=solved.pcm, library=changed)
-        model.save(tmp_path / "m")
+    parts = solved.problem, solved.settings, solved.seed, solved.evaluations, solved.belief, solved.pcm
+    for changed in (replace(library, x=library.x[:, :1]), replace(library, theta=library.theta[1:])):
+        write_model(tmp_path / "m", *parts, changed)
         assert "a library of" in refusal(tmp_path / "m")
 
 
