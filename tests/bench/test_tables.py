@@ -330,6 +330,10 @@ def test_stated_probabilities_meet_what_came_true() -> None:
     assert sure[["stated %", "feasible %", "too sure by", "within"]].tolist() == [90.0, 50.0, 40.0, "no"]
     assert line(table, problem="g07")["too sure by"] == -10.0
     assert line(table, problem="paper suite, 2 of 16, mean distance")["too sure by"] == 25.0
+    assert not table["problem"].str.startswith("all suites").any()
+    rows += [answered("car_active", "paper", "direct", [None], direct_probability=[1.0])]
+    table = TABLES["calibration"](rows)
+    assert line(table, problem="all suites, 3 problems, mean distance")["too sure by"] == 50.0
 
 
 def test_what_aims_at_a_probability_is_compared_target_by_target() -> None:

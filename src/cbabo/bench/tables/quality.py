@@ -93,7 +93,7 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     """Compare the stated probability of being feasible with the feasible share, by problem and method.
 
     Where answers aim at a probability, by that too, and over answers that are not measured designs; then the last lines say
-    how far apart both are on average over each suite.
+    how far apart both are on average over each suite, and over all of them.
     """
     aimed = targets(rows)
     plain = answers(rows, "direct").dropna(subset=["probability"])
@@ -127,6 +127,12 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
         | {"too sure by": round(part["apart"].mean(), 1)}
         for suite in SUITES
         for (method, target), part in apart[suites(apart) == suite].groupby(["method", "target"], dropna=False)
+    ]
+    means += [
+        {"problem": f"all suites, {len(part)} problems, mean distance", "method": method, "target": target}
+        | {"too sure by": round(part["apart"].mean(), 1)}
+        for (method, target), part in apart.groupby(["method", "target"], dropna=False)
+        if suites(part).nunique() > 1
     ]
     return pd.concat([table, pd.DataFrame(means)], ignore_index=True)
 
