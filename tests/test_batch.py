@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from scipy.spatial.distance import cdist, pdist
 
 from cbabo import Constraint, Discrete, Objective, Problem, Real, Settings
 from cbabo.batch import choose_batch
-from cbabo.belief import Belief
+from cbabo.belief import Belief, calibrated
 from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.focus import Focus
 from cbabo.learner import Learner
+from cbabo.mixed import solver_for
 from cbabo.space import FloatArray
 from cbabo.step import step
 from learned import Simulate, belief_of, evaluated, lattice, simulate_lattice, simulate_valley, valley
@@ -88,6 +90,31 @@ def test_two_thresholds_with_one_answer_are_answered_once(belief: Belief) -> Non
     x = chosen(belief, np.array([[1.0, 1.0], [0.99, 1.0]]), answers=2, size=2)
     assert x[0] == pytest.approx([0.8, 0.3], abs=0.01)
     assert np.abs(x[1] - x[0]).max() > 5e-4
+
+
+def test_one_answer_keeps_its_margin_where_that_leads_far_from_all_that_is_known() -> None:
+    """Nothing was measured between 0.2 and 0.94: surrogates that were wrong before ask for margins that lead far into the gap."""
+    problem = Problem(
+        "gap", [Real("a", 0.0, 1.0), Real("b", 0.0, 1.0)], Objective("f"), [Constraint("c", "<=", low=-0.5, high=0.5)]
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        a, b = point["a"], point["b"]
+        return {"f": a + (b - 0.5) ** 2, "c": 1.0 - 2.0 * a + 0.1 * float(np.sin(14.0 * a))}
+
+    points = [{"a": float(a), "b": b} for a in (*np.linspace(0, 0.2, 6), 0.94, 0.97, 1.0) for b in (0.0, 1.0, 0.2)]
+    rows = tuple(Evaluation(i + 1, "complete", "run", p, simulate(p)) for i, p in enumerate(points))
+    sure = belief_of(Evaluations(problem, rows), DEFAULT)
+    wide = calibrated(sure.surrogates, torch.full((2,), 16.0, dtype=torch.float64))
+    doubting = replace(sure, surrogates=wide)
+    theta = np.array([[0.5], [0.6], [0.7]])
+    plain = chosen(sure, theta)
+    assert plain[:3, 0] == pytest.approx([0.41, 0.37, 0.33], abs=0.02)
+    x, solver = chosen(doubting, theta), solver_for(doubting)
+    assert cdist(x[:1], np.vstack([plain[:3], sure.surrogates.x.numpy()]), "chebyshev").min() > 0.2
+    assert solver.probability(solver.bound(theta)[0], x[0]) > 0.97
+    assert x[1:3] == pytest.approx(plain[:2], abs=1e-3)
+    assert chosen(doubting, theta, answers=1, size=1)[0] == pytest.approx(plain[0], abs=1e-3)
 
 
 def test_discoveries_are_apart_from_each_other(belief: Belief) -> None:

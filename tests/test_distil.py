@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
 from cbabo import distil as distilling
@@ -105,6 +106,60 @@ def test_a_problem_restated_has_the_same_network(model: Model) -> None:
     again = model_of(mirrored(), simulate_mirrored, 60, DEFAULT)
     theta = torch.from_numpy(THETA)
     assert (again.pcm.designs(theta) - model.pcm.designs(theta)).abs().max() < 0.05
+
+
+def wavy() -> Problem:
+    """Far more waves than evaluations; the first limit holds back how deep one may go."""
+    reals = [Real(f"x{i}", 0.0, 1.0) for i in range(5)]
+    constraints = [Constraint("c", "<=", low=1.5, high=3.5), Constraint("g", ">=", low=0.0, high=0.5)]
+    return Problem("wavy", reals, Objective("f"), constraints)
+
+
+def simulate_wavy(point: dict[str, float]) -> dict[str, float]:
+    x = np.array(list(point.values()))
+    return {"f": float(np.sin(40.0 * x * x[::-1]).sum() - x.sum()), "c": float(x.sum()), "g": float(x[0])}
+
+
+def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model) -> None:
+    doubtful = model_of(wavy(), simulate_wavy, 80, DEFAULT)
+    x = doubtful.pcm.designs(torch.from_numpy(THETA)).numpy()
+    distance = cdist(x, doubtful.evaluations.complete.x, "chebyshev").min(1)
+    assert np.mean(distance < 0.1) > 0.7
+    f, feasible = judged(doubtful, simulate_wavy, THETA)
+    assert feasible.mean() > 0.9
+    taught = distilling._taught(doubtful.quick, doubtful.quick.entries(THETA, 0.98), doubtful.pcm.sizes, 0)
+    rows = [simulate_wavy(p) for p in wavy().space.points(taught.designs(torch.from_numpy(THETA)).numpy())]
+    assert f.mean() < np.mean([row["f"] for row in rows])  # what the surrogates promise is not true
+    sure = model.pcm.designs(torch.from_numpy(THETA)).numpy()
+    assert np.mean(cdist(sure, model.evaluations.complete.x, "chebyshev").min(1) < 0.02) < 0.5
+
+
+def test_few_measured_designs_are_shown_each_where_it_obeys_and_is_the_best_of_them() -> None:
+    doubtful = model_of(wavy(), simulate_wavy, 80, DEFAULT)
+    found = distilling._measured(doubtful.solver, THETA)
+    assert found is not None
+    theta, x = found
+    few, which = np.unique(x, axis=0, return_inverse=True)
+    assert 4 < len(few) <= 16
+    rows = [simulate_wavy(p) for p in wavy().space.points(few)]
+    y = np.array([[row[name] for name in wavy().outputs] for row in rows])
+    obeyed = wavy().box.obeyed(y, wavy().box.from_theta(theta))
+    assert obeyed[np.arange(len(theta)), which].all()
+    stricter = wavy().box.obeyed(y, wavy().box.from_theta(np.clip(theta - 0.5 * 2000**-0.5, 0.0, 1.0)))
+    best = np.where(stricter, y[:, 0], np.inf).min(1)
+    assert y[which, 0] == pytest.approx(best)
+
+
+def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
+    problem = Problem("never", wavy().space.variables, Objective("f"), [Constraint("c", "<=", low=-2.0, high=-1.0)])
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        row = simulate_wavy(point)
+        return {"f": row["f"], "c": row["c"]}
+
+    model = model_of(problem, simulate, 40, DEFAULT)
+    assert distilling._measured(model.solver, THETA[:, :1]) is None
+    assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
 
 def test_nothing_continuous_is_learned_as_it_is() -> None:

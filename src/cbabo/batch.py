@@ -5,7 +5,9 @@ Symbols and shapes
     x       c x d    candidates for a discovery, unit cube
     best    b        what is known to be possible at each threshold: the better of the best measured objective and the answer's
 
-Answers without a margin remove the surrogates' error exactly where the solver trusts it. A discovery has the largest mean over
+Answers without a margin remove the surrogates' error exactly where the solver trusts it. Where a margin leads to quite another
+design, far from all that was measured, one of several answers keeps it: or nobody would look whether what it promises is true. A
+discovery has the largest mean over
 thresholds of EI_theta(x) P(x obeys theta): for one threshold that is LogcEI, over all of them the expected gain of the whole map.
 A threshold that nothing is believed to satisfy counts by the probability alone.
 """
@@ -30,6 +32,8 @@ _GOOD = 20  # measured designs around which they lie
 _SAME = 1e-4  # distance to measured designs below which nothing would be learned
 _NEW = 1e-3  # and to designs of the same batch
 _APART = 0.05  # and between discoveries
+_PROMISED = 0.98  # probability that an answer with a margin aims at
+_FAR = 0.2  # its distance to all that is known, and to itself without the margin, from which on it is measured
 
 
 def choose_batch(
@@ -43,7 +47,7 @@ def choose_batch(
     found = [solver.alternatives(bound, 2 if i < 2 * answers else 1) for i, bound in enumerate(solver.bound(theta))]
     solutions = [alternatives[0] for alternatives in found]
     known = np.vstack([belief.surrogates.x.numpy(), taken.numpy()])
-    chosen: list[FloatArray] = []
+    chosen = _promised(solver, solver.bound(theta[:answers]), solutions, known) if answers > 1 else []
     for alternatives in found:
         new = [s.x for s in alternatives if _apart(s.x, known, _SAME) and _apart(s.x, chosen, _NEW)]
         if new and len(chosen) < answers:
@@ -63,6 +67,15 @@ def choose_batch(
     while len(chosen) < size:  # a small lattice may be used up
         chosen.append(pool[len(chosen) % len(pool)])
     return torch.from_numpy(np.array(chosen))
+
+
+def _promised(solver: Solver, bounds: FloatArray, solutions: list[Solution], known: FloatArray) -> list[FloatArray]:
+    """Return the first answer with its margin that is far from everything, if there is one."""
+    for bound, solution in zip(bounds, solutions, strict=False):
+        x = solver.safe(bound, solution, _PROMISED).x
+        if _apart(x, known, _FAR) and _apart(x, [solution.x], _FAR):
+            return [x]
+    return []
 
 
 def _worth(

@@ -25,6 +25,11 @@ A lesson holds for thresholds close by too, where only e differs; each is given 
 between lessons. Outputs are not linear: again and again lessons are taken anew at that mean's own designs. Variables that are not
 continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network could not
 leave a bound of the cube again; what points out of the cube is left out.
+
+Where the surrogates are in doubt about the objective at the network's designs, nothing that is learned of its slopes can be
+trusted, and measured designs are known to be good: a few of these are learned as they are, by the squares of p, each at the
+thresholds at which it is the best of them, limits being taken a little stricter, since the network blurs where one gives way
+to the next. It is taken unless it loses more to the answers than what is in doubt.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ from torch import Tensor
 
 from cbabo.library import Library, Quick
 from cbabo.pcm import PCM, Adam
+from cbabo.polish import Solver
 from cbabo.quasirandom import sobol
 from cbabo.seeding import child, child_seed
 from cbabo.space import FloatArray
@@ -48,6 +54,9 @@ _LESSONS = 2048
 _FEW = (8, 32)  # entries that may do
 _BROKEN = 1e-3  # excess that counts
 _WORSE = 0.01  # of the objective's range: what this may cost on average
+_DOUBT = 0.005  # mean deviation of the standardised objective from which on measured designs are learned
+_SHOWN = 16  # of these at most
+_STRICTER = 0.5  # of the distance between lessons: how much stricter limits are taken for them
 _TIMES = 4  # that each is given
 _SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
 _STEPS = 1400
@@ -92,10 +101,15 @@ def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) ->
     with torch.no_grad():
         solved = _solved(quick, theta, probability)
         taught = [_taught(quick, answers, sizes, seed) for answers in solved]
-        if len(taught) == 1:
-            return taught[0]
-        means = [quick.sight.mean(pcm.trace(torch.from_numpy(theta)).x.numpy()) for pcm in taught]
-    return taught[int(np.argmin([_lost(quick, mean, solved[-1]) for mean in means]))]
+        lost = [_lost(quick, quick.sight.mean(_designs(pcm, theta)), solved[-1]) for pcm in taught]
+        best = int(np.argmin(lost))
+        doubt = float(quick.sight.mean_and_std(_designs(taught[best], theta))[1][:, 0].mean())
+        known = _measured(quick.solver, theta) if doubt > _DOUBT else None
+        if known is None:
+            return taught[best]
+        shown = _trained(_shown(*known), sizes, seed)
+        loss = _lost(quick, quick.sight.mean(_designs(shown, theta)), solved[-1])
+        return shown if loss <= lost[best] + doubt / _span(quick, solved[-1]) else taught[best]
 
 
 def _solved(quick: Quick, theta: FloatArray, probability: float) -> list[Library]:
@@ -120,19 +134,45 @@ def _lost(quick: Quick, mean: FloatArray, whole: Library) -> float:
     """Return how much designs of these means (m x q) lose to these answers on average, of the objective's range."""
     bound = quick.sight.bound(whole.theta)
     ours, theirs = (quick.merit(bound, z) for z in (mean, whole.mean))
-    span = max(float(np.subtract(*np.quantile(quick.goal * whole.mean[:, 0], [0.95, 0.05]))), _LEAST)
-    return float(np.clip((ours - theirs) / span, 0.0, 1.0).mean())
+    return float(np.clip((ours - theirs) / _span(quick, whole), 0.0, 1.0).mean())
+
+
+def _span(quick: Quick, whole: Library) -> float:
+    """Return the objective's range over these answers."""
+    return max(float(np.subtract(*np.quantile(quick.goal * whole.mean[:, 0], [0.95, 0.05]))), _LEAST)
+
+
+def _measured(solver: Solver, theta: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return thresholds (m x k) and for each the best of a few measured designs (m x d) that obeys it; None if none does."""
+    box, measured = solver.belief.problem.box, solver.belief.measured
+    stricter = np.clip(theta - _STRICTER * len(theta) ** (-1.0 / theta.shape[1]), 0.0, 1.0)
+    obeyed = box.obeyed(measured.y, box.from_theta(stricter))
+    f = solver.goal * solver.z[: len(measured), 0]
+    value = np.where(obeyed, f, f.max() + np.ptp(f))
+    few: list[int] = []
+    least = np.full(len(theta), np.inf)
+    for _ in range(min(_SHOWN, len(f))):
+        few.append(int(np.minimum(least[:, None], value).sum(0).argmin()))
+        least = np.minimum(least, value[:, few[-1]])
+    met = obeyed[:, few].any(1)
+    best = np.array(few)[value[:, few].argmin(1)]
+    return (theta[met], measured.x[best[met]]) if met.any() else None
 
 
 def _taught(quick: Quick, solved: Library, sizes: Sequence[int], seed: int) -> PCM:
     """Return a network that learned these answers."""
+    lessons = _lessons(quick, _sound(quick, solved), child(seed, "shifts"))
+    return _trained(lessons, sizes, seed, quick)
+
+
+def _trained(lessons: _Lessons, sizes: Sequence[int], seed: int, quick: Quick | None = None) -> PCM:
+    """Return a network that had these lessons, and took them anew where it was if it is told by what."""
     random = child(seed, "distil")
-    lessons = _lessons(quick, _sound(quick, solved), random)
     pcm = _initial(sizes, child_seed(seed, "network"), random)
     adam = Adam.initial(pcm.weights)
     mean = PCM(pcm.sizes, pcm.weights.clone())
     for i in range(_STEPS):
-        if i in _ANEW:
+        if quick is not None and i in _ANEW:
             lessons = _moved(quick, lessons, mean)
         at = torch.from_numpy(random.integers(len(lessons.theta), size=_BATCH))
         trace = pcm.trace(lessons.theta[at])
@@ -184,6 +224,14 @@ def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Les
     )
 
 
+def _shown(theta: FloatArray, x: FloatArray) -> _Lessons:
+    """Return lessons of nothing but these designs (m x d) at theta (m x k)."""
+    m, d = x.shape
+    nothing = torch.zeros(m, 1)
+    eye = torch.eye(d).expand(m, d, d)
+    return _Lessons(_single(theta), nothing, _single(x), nothing, torch.zeros(m, d), torch.zeros(m, 1, d), eye, nothing)
+
+
 def _moved(quick: Quick, lessons: _Lessons, pcm: PCM) -> _Lessons:
     """Return the lessons as they are at the network's own designs, where these are close and variables continuous."""
     x = pcm.trace(lessons.theta[: len(lessons.x)]).x
@@ -201,6 +249,10 @@ def _seen(quick: Quick, mean: FloatArray, slope: FloatArray) -> tuple[Tensor, Te
         _single(quick.goal * slope[:, 0] * free),
         _single(sight.sign[:, None] * slope[:, sight.output] * free),
     )
+
+
+def _designs(pcm: PCM, theta: FloatArray) -> FloatArray:
+    return pcm.trace(torch.from_numpy(theta)).x.numpy()
 
 
 def _initial(sizes: Sequence[int], seed: int, random: np.random.Generator) -> PCM:

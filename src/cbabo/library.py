@@ -107,7 +107,7 @@ class Quick:
 
     def __init__(self, solver: Solver, library: Library, near: NDArray[np.int64] | None = None) -> None:
         """near: requirements that come near their bounds; those of the library unless given."""
-        self._solver = solver
+        self.solver = solver
         self.library = library
         self.sight = Sight(solver)
         self.near = _near(solver, library) if near is None else near
@@ -121,7 +121,7 @@ class Quick:
         """Return the answers (b) at theta (b x k)."""
         if not len(theta):
             return ()
-        solver, library = self._solver, self.library
+        solver, library = self.solver, self.library
         bound = solver.bound(theta)
         x = self.solve(theta, probability, _CORRECTIONS)[0]
         z, s = self.sight.mean_and_std(x)
@@ -158,7 +158,7 @@ class Quick:
 
     def entries(self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = _CORRECTIONS) -> Library:
         """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
-        return _entered(self._solver, theta, *self.solve(theta, probability, corrections), probability)
+        return _entered(self.solver, theta, *self.solve(theta, probability, corrections), probability)
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
@@ -166,13 +166,13 @@ class Quick:
 
     def few(self, count: int) -> Quick:
         """Return the same with the first entries of the library alone."""
-        return Quick(self._solver, self.library.taken(slice(count)), self.near)
+        return Quick(self.solver, self.library.taken(slice(count)), self.near)
 
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
-        library, solver, sight, r = self.library, self._solver, self._narrow, len(self.near)
+        library, solver, sight, r = self.library, self.solver, self._narrow, len(self.near)
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
         margin[:, :r] = library.margin[:, self.near]
@@ -234,7 +234,7 @@ class Quick:
 
     def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
-        library, solver = self.library, self._solver
+        library, solver = self.library, self.solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
         obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
         for j in range(bound.shape[1]):

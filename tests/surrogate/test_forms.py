@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 from shapes import tensors
 
@@ -43,6 +44,26 @@ def test_a_pole_at_a_lower_bound_is_stretched_or_warped_and_better_predicted() -
     after = forms.warp.inverse(forms.fit(x, pole(x), None).mean(at))
     error = [float((m - pole(at)).square().mean().sqrt()) for m in (before, after)]
     assert error[1] < 0.5 * error[0]
+
+
+def test_where_values_crowd_at_an_end_near_the_limits_they_are_told_apart_in_the_limits_unit() -> None:
+    """A product of many variables is next to nothing almost everywhere; its limits ask when it is not."""
+    x = torch.rand(120, 8, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    y = -(0.3 + x).prod(1, keepdim=True)
+    plain, ratio = Forms.plain(torch.ones(1, dtype=torch.float64), 8), torch.zeros(8, dtype=torch.float64)
+    present = plain.fit(x[:60], y[:60], None)
+    near, far = (torch.tensor([[a, a + 0.5]], dtype=torch.float64) for a in (-0.6, 5.0))
+    forms = choose(x[:60], y[:60], near, ratio, plain, present)
+    high = float(y[:60].max())
+    assert float(forms.warp.centre) == pytest.approx(high)
+    assert float(forms.warp.width) == pytest.approx(0.5 * 0.5) or float(forms.warp.width) == pytest.approx(0.05 * 0.5)
+    elsewhere = choose(x[:60], y[:60], far, ratio, plain, present)
+    assert float(elsewhere.warp.width) not in (pytest.approx(0.25), pytest.approx(0.025))
+    error = [
+        float((f.warp.inverse(f.fit(x[:60], y[:60], None).mean(x[60:])) - y[60:]).square().mean().sqrt())
+        for f in (forms, plain)
+    ]
+    assert error[0] < 0.8 * error[1]
 
 
 def test_a_kinked_output_gets_the_rougher_kernel() -> None:

@@ -27,8 +27,9 @@ _EXACTLY = 1e-3  # of an output's deviation: leave-one-out error below which its
 _ROUGHLY = 1e-3  # tolerance of the fits that are compared
 _ROUNDS = 60
 _MOST = 100  # evaluations by which forms are compared
-_STRETCHES = (0.0, 2.0, 4.0)
-_NARROW = (0.5, 0.05)  # widths of a logarithmic warp, of the distance from the output's end to its median
+_STRETCHES = (0.0, 2.0, 4.0, 6.0)
+_NARROW = (0.5, 0.05)  # widths of a warp at an output's end: of its way to the median, and of its limits' range
+_NEAR = 1.5  # ranges of the limits between their middle and such an end, beyond which the latter is not tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +155,12 @@ def _warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
     levels = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=y.dtype)
     low, lower, middle, upper, high = torch.quantile(y, levels, dim=0).unbind(0)
     ends = none.orientation.unsqueeze(-1) * ranges
-    found = [(middle, 0.5 * (upper - lower)), (ends.mean(1), 0.5 * (ends[:, 1] - ends[:, 0]).abs())]
+    between, span = ends.mean(1), (ends[:, 1] - ends[:, 0]).abs()
+    found = [(middle, 0.5 * (upper - lower)), (between, 0.5 * span)]
     for share in _NARROW:
         found += [(low, share * (middle - low)), (high, share * (high - middle))]
+        for end in (low, high):  # limits ask how far an output is from its end, however many values lie there
+            found.append((end, torch.where((end - between).abs() <= _NEAR * span, share * span, 0.0)))
     warps = [none]
     for centre, width in found:
         sound = (width > 0) & width.isfinite() & centre.isfinite()
