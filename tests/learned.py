@@ -85,6 +85,18 @@ def simulate_lattice(point: dict[str, float]) -> dict[str, float]:
     return {"f": (point["i"] - 2.4) ** 2 + 3.0 * (point["g"] - 0.5) ** 2, "c": point["i"] * (0.6 + point["g"])}
 
 
+def wavy() -> Problem:
+    """Far more waves than evaluations; the first limit holds back how deep one may go."""
+    reals = [Real(f"x{i}", 0.0, 1.0) for i in range(5)]
+    constraints = [Constraint("c", "<=", low=1.5, high=3.5), Constraint("g", ">=", low=0.0, high=0.5)]
+    return Problem("wavy", reals, Objective("f"), constraints)
+
+
+def simulate_wavy(point: dict[str, float]) -> dict[str, float]:
+    x = np.array(list(point.values()))
+    return {"f": float(np.sin(40.0 * x * x[::-1]).sum() - x.sum()), "c": float(x.sum()), "g": float(x[0])}
+
+
 def evaluated(problem: Problem, simulate: Simulate, count: int, seed: int = 1) -> Evaluations:
     """Evaluate a Latin hypercube."""
     points = problem.space.spread(qmc.LatinHypercube(problem.space.dimension, rng=seed).random(count))

@@ -15,7 +15,18 @@ from cbabo.learner import Learner
 from cbabo.library import Quick
 from cbabo.model import make_model
 from cbabo.threads import one_thread
-from learned import evaluated, lattice, mirrored, model_of, simulate_lattice, simulate_mirrored, simulate_valley, valley
+from learned import (
+    evaluated,
+    lattice,
+    mirrored,
+    model_of,
+    simulate_lattice,
+    simulate_mirrored,
+    simulate_valley,
+    simulate_wavy,
+    valley,
+    wavy,
+)
 
 DEFAULT = Settings.default().replace(library=64, hidden_width=96)
 THETA = np.random.default_rng(3).random((2000, 2))
@@ -106,18 +117,6 @@ def test_a_problem_restated_has_the_same_network(model: Model) -> None:
     again = model_of(mirrored(), simulate_mirrored, 60, DEFAULT)
     theta = torch.from_numpy(THETA)
     assert (again.pcm.designs(theta) - model.pcm.designs(theta)).abs().max() < 0.05
-
-
-def wavy() -> Problem:
-    """Far more waves than evaluations; the first limit holds back how deep one may go."""
-    reals = [Real(f"x{i}", 0.0, 1.0) for i in range(5)]
-    constraints = [Constraint("c", "<=", low=1.5, high=3.5), Constraint("g", ">=", low=0.0, high=0.5)]
-    return Problem("wavy", reals, Objective("f"), constraints)
-
-
-def simulate_wavy(point: dict[str, float]) -> dict[str, float]:
-    x = np.array(list(point.values()))
-    return {"f": float(np.sin(40.0 * x * x[::-1]).sum() - x.sum()), "c": float(x.sum()), "g": float(x[0])}
 
 
 def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model) -> None:

@@ -14,7 +14,7 @@ from cbabo.library import Quick, stock
 from cbabo.model import make_model
 from cbabo.polish import Polished
 from cbabo.space import FloatArray
-from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, valley
+from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
 from simulators import make_beam, simulate_beam
 from test_hazard import cornered
 
@@ -101,6 +101,19 @@ def test_a_lattice_is_answered_from_its_own_designs() -> None:
     x = np.array([f.x for f in quick])
     assert np.abs(lattice().space.snap(x) - x).max() < 1e-12
     assert np.mean(worth(model, quick) - worth(model, full)) < 0.02
+
+
+def test_what_is_only_believed_must_be_better_than_what_was_measured_by_its_deviation() -> None:
+    """Of many believed values the best is mostly the luckiest: far more waves here than evaluations."""
+    model = model_of(wavy(), simulate_wavy, 80, DEFAULT)
+    theta = thetas(60, seed=5)
+    found, floors = quick_answers(model, theta, 0.98), model.solver.floors(theta)
+    assert 0 < sum(f.measured is not None for f in found) < len(found)
+    for f, floor in zip(found, floors, strict=True):
+        if floor >= 0 and f.measured is None:
+            deviation = model.solver.pointwise.std(f.x)[0]
+            assert f.objective + deviation <= model.solver.z[floor, 0] + 1e-6
+            assert f.objective == pytest.approx(model.solver.pointwise.mean_and_jacobian(f.x)[0][0], abs=1e-6)
 
 
 def test_measured_designs_are_the_floor(model: Model) -> None:

@@ -14,7 +14,8 @@ How thresholds are answered, all at once:
    more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
    outputs left of violations, which are large when counted in deviations.
 3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
-   best measured design that obeys the limits; what is not probable enough comes last.
+   best measured design that obeys the limits; what is not probable enough comes last. To f its deviation is added: the best of
+   many believed values is mostly the luckiest, and what was measured is not luck.
 
 Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
 at before step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own
@@ -134,6 +135,7 @@ class Quick:
                 np.where(floor < 0, np.inf, solver.goal * solver.z[floor, 0]),
             ]
         )
+        doubt = np.stack([s[:, 0], library.std[entry, 0], np.zeros(len(x))])
         chance = np.stack(
             [
                 np.where(solver.known(x), 0.0, solver.joint(bound, z, s)),
@@ -146,7 +148,7 @@ class Quick:
             ]
         )  # a design that was measured and obeys is no better than the best of these
         enough = chance >= probability - NEARLY
-        loss = np.where(enough | ~enough.any(0), value + solver.price * (1.0 - chance), np.inf)
+        loss = np.where(enough | ~enough.any(0), value + doubt + solver.price * (1.0 - chance), np.inf)
         best = np.argmax(
             (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
         )  # measured first where they are equal, then an entry

@@ -55,12 +55,13 @@ export class Library {
     return asked.map(({ thresholds, bound }, b) => this.#best([this.#floor(thresholds), this.#entry(bound), solved[b]]));
   }
 
-  // The least expected loss, the first of those that are equal; what is not probable enough comes last.
+  // The least expected loss, the first of those that are equal; what is not probable enough comes last. A deviation of the objective
+  // is added: the best of many believed values is mostly the luckiest.
   #best(choices) {
     const some = choices.filter((choice) => choice !== null);
     const enough = some.some((choice) => choice.chance >= this.wanted - NEARLY);
-    const losses = some.map(({ value, chance }) =>
-      enough && chance < this.wanted - NEARLY ? Infinity : value + this.price * (1 - chance),
+    const losses = some.map(({ value, doubt, chance }) =>
+      enough && chance < this.wanted - NEARLY ? Infinity : value + doubt + this.price * (1 - chance),
     );
     const least = Math.min(...losses);
     return some[losses.findIndex((loss) => loss <= least + EQUAL)];
@@ -71,7 +72,7 @@ export class Library {
     let best = null;
     this.measured.forEach((evaluation, i) => {
       if (best !== null && this.values[i] >= best.value) return;
-      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], chance: 1 };
+      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], doubt: 0, chance: 1 };
     });
     return best && { ...best, x: this.problem.unit(best.evaluation.point) };
   }
@@ -84,7 +85,7 @@ export class Library {
 
   // What is known already has no chance of its own: if it obeys, it is no better than the best measured design.
   #choice(bound, x, z, s) {
-    return { x, z, s, value: this.goal * z[0], chance: this.#known(x) ? 0 : this.#chance(bound, z, s) };
+    return { x, z, s, value: this.goal * z[0], doubt: s[0], chance: this.#known(x) ? 0 : this.#chance(bound, z, s) };
   }
 
   #known(x) {
