@@ -64,6 +64,11 @@ def model() -> Model:
     return model_of(valley(), simulate_valley, 60, DEFAULT)
 
 
+@pytest.fixture(scope="module")
+def doubtful() -> Model:
+    return model_of(wavy(), simulate_wavy, 80, DEFAULT)
+
+
 def test_few_answers_lie_between_two_branches(jump: Model) -> None:
     thresholds = jump.problem.box.from_theta(THETA)
     solved = jump.predict_many(thresholds, fast=True).points[:, 0]
@@ -119,8 +124,7 @@ def test_a_problem_restated_has_the_same_network(model: Model) -> None:
     assert (again.pcm.designs(theta) - model.pcm.designs(theta)).abs().max() < 0.05
 
 
-def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model) -> None:
-    doubtful = model_of(wavy(), simulate_wavy, 80, DEFAULT)
+def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model, doubtful: Model) -> None:
     x = doubtful.pcm.designs(torch.from_numpy(THETA)).numpy()
     distance = cdist(x, doubtful.evaluations.complete.x, "chebyshev").min(1)
     assert np.mean(distance < 0.1) > 0.7
@@ -133,8 +137,7 @@ def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model
     assert np.mean(cdist(sure, model.evaluations.complete.x, "chebyshev").min(1) < 0.02) < 0.5
 
 
-def test_few_measured_designs_are_shown_each_where_it_obeys_and_is_the_best_of_them() -> None:
-    doubtful = model_of(wavy(), simulate_wavy, 80, DEFAULT)
+def test_few_measured_designs_are_shown_each_where_it_obeys_and_is_the_best_of_them(doubtful: Model) -> None:
     found = distilling._measured(doubtful.solver, THETA)
     assert found is not None
     theta, x = found

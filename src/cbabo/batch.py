@@ -6,10 +6,10 @@ Symbols and shapes
     best    b        what is known to be possible at each threshold: the better of the best measured objective and the answer's
 
 Answers without a margin remove the surrogates' error exactly where the solver trusts it. Where a margin leads to quite another
-design, far from all that was measured, one of several answers keeps it: or nobody would look whether what it promises is true. A
-discovery has the largest mean over
-thresholds of EI_theta(x) P(x obeys theta): for one threshold that is LogcEI, over all of them the expected gain of the whole map.
-A threshold that nothing is believed to satisfy counts by the probability alone.
+design, far from all that was measured, one of several answers keeps it: or nobody would look whether what it promises is true.
+
+A discovery has the largest mean over thresholds of EI_theta(x) P(x obeys theta): for one threshold that is LogcEI, over all of
+them the expected gain of the whole map. A threshold that nothing is believed to satisfy counts by the probability alone.
 """
 
 from __future__ import annotations
