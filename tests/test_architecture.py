@@ -31,6 +31,7 @@ ROOMS = [
         "batch",
         "step",
         "qp",
+        "sight",
         "library",
         "distil",
     ],

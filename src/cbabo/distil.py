@@ -103,7 +103,7 @@ def distil(quick: Quick, sizes: Sequence[int], probability: float, seed: int) ->
         taught = [_taught(quick, answers, sizes, seed) for answers in solved]
         lost = [_lost(quick, quick.sight.mean(_designs(pcm, theta)), solved[-1]) for pcm in taught]
         best = int(np.argmin(lost))
-        doubt = float(quick.sight.mean_and_std(_designs(taught[best], theta))[1][:, 0].mean())
+        doubt = float(quick.sight.std(_designs(taught[best], theta))[:, 0].mean())
         known = _measured(quick.solver, theta) if doubt > _DOUBT else None
         if known is None:
             return taught[best]

@@ -18,17 +18,15 @@ How thresholds are answered, all at once:
    many believed values is mostly the luckiest, and what was measured is not luck.
 
 Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
-at before step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a bound of its own
-and no margin.
+at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere. Discrete
+variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
@@ -36,19 +34,20 @@ from scipy.spatial.distance import cdist
 from cbabo import qp
 from cbabo.polish import NEARLY, ROUNDING, Polished, Solver
 from cbabo.quasirandom import sobol
+from cbabo.sight import Sight
 from cbabo.space import FloatArray, Real
-from cbabo.surrogate import Surrogates
 
 _SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
 _DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_ROUGHLY = 10  # iterations of the programs from there, of which one result goes on
-_CORRECTIONS = (0.0, 3.0, 1e4)  # what is added to the diagonal of H in each
+_ROUGHLY = 1, 10  # guesses and iterations of the programs from there, of which one result goes on
+_CORRECTIONS = (1.0, 3.0, 1e4)  # what is added to the diagonal of H in each
 _MARGINS = 2  # corrections in which margins are found anew
 _THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
 _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
 _FAR = 20.0  # margins: a requirement with so much room in all entries is left out of the programs
+_WIDE = 0.1  # room that is enough where it is so many margins too: how wide a margin must be is not looked at anew
 _EQUAL = 1e-7  # difference below which two results are equally good
 _ACTIVE = 1e-4  # room below which a requirement holds a design back
 _EDGE = 1e-6  # the same for the ends of a variable
@@ -94,9 +93,9 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
     nothing = np.zeros(len(solver.output))
     x = np.array([f.x for f in found])
     multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
-    library = _entered(
-        solver, theta[:first], x, _prices(solver, theta[:first], x, multipliers, probability), probability
-    )
+    sight = Sight(solver)
+    prices = _prices(sight, theta[:first], x, multipliers, probability)
+    library = _entered(sight, theta[:first], x, prices, probability)
     while len(library.theta) < count:
         new = theta[len(library.theta) : 2 * len(library.theta)]
         library = _joined(library, Quick(solver, library).entries(new, probability, _THOROUGH))
@@ -124,8 +123,11 @@ class Quick:
             return ()
         solver, library = self.solver, self.library
         bound = solver.bound(theta)
-        x = self.solve(theta, probability, _CORRECTIONS)[0]
-        z, s = self.sight.mean_and_std(x)
+        x, _, start = self.solve(theta, probability, _CORRECTIONS)
+        z = self.sight.mean(x)
+        asked = _close(self.sight, bound, z, library.margin[start])
+        asked[:, 0] = True
+        s = self.sight.renewed(library.std[start], x, asked)
         entry = self._entries(bound)
         floor = solver.floors(theta)
         value = np.stack(
@@ -160,7 +162,8 @@ class Quick:
 
     def entries(self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = _CORRECTIONS) -> Library:
         """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
-        return _entered(self.solver, theta, *self.solve(theta, probability, corrections), probability)
+        x, multipliers, _ = self.solve(theta, probability, corrections)
+        return _entered(self.sight, theta, x, multipliers, probability)
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
@@ -172,8 +175,8 @@ class Quick:
 
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return designs (b x d) and multipliers (b x r) by the surrogates alone."""
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+        """Return designs (b x d) and multipliers (b x r) by the surrogates alone, and the entries (b) from which they come."""
         library, solver, sight, r = self.library, self.solver, self._narrow, len(self.near)
         bound = sight.bound(theta)
         margin = np.zeros((len(library.theta), len(sight.output)))
@@ -184,24 +187,27 @@ class Quick:
         near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
-        x, lam = self._program(library.x[at], mean[at], slope[at], library.curvature[at], goal)
+        held = np.zeros_like(goal)
+        held[:, :r] = library.multipliers[at][:, self.near]
+        x, lam = self._program(library.x[at], mean[at], slope[at], library.curvature[at], goal, held, _ROUGHLY)
         merit = self._merit(sight, goal, sight.mean(x)).reshape(near.shape)
         equal = merit <= merit.min(1, keepdims=True) + _EQUAL
         best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
-        x, lam, H, margin = x[best], lam[best], library.curvature[at[best]], margin[at[best]]
+        x, lam, start = x[best], lam[best], at[best]
+        H, margin, std = library.curvature[start], margin[start], library.std[start][:, sight.outputs]
         kept = lam
         eye = np.eye(x.shape[1])
         for i, more in enumerate(corrections):
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
-                std = sight.mean_and_std(x)[1][:, sight.output[:r]]
-                margin[:, :r] = _margin(solver, std, lam[:, :r], probability)
+                std = sight.renewed(std, x, _close(sight, bound, z, margin))
+                margin[:, :r] = _margin(solver, std[:, sight.output[:r]], lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
                 kept = lam
         multipliers = np.zeros((len(x), library.margin.shape[1]))
         multipliers[:, self.near] = kept[:, :r]
-        return x, multipliers
+        return x, multipliers, start
 
     def _program(
         self,
@@ -210,11 +216,12 @@ class Quick:
         J: FloatArray,
         H: FloatArray,
         bound: FloatArray,
-        lam: FloatArray | None = None,
+        lam: FloatArray,
+        effort: tuple[int, int] = (qp.GUESSES, qp.ITERATIONS),
     ) -> tuple[FloatArray, FloatArray]:
         """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r).
 
-        lam: multipliers of a program whose solution was this design; None: there was none, and the solution may be rough.
+        lam: multipliers of a program whose solution was this design; effort: guesses and iterations.
         """
         sign, free, output = self._narrow.sign, self.free, self._narrow.output
         held = 1.0 - free
@@ -227,7 +234,7 @@ class Quick:
             np.where(free, 1.0 - x, 1.0),
             np.full(len(x), self._penalty),
         )
-        found = qp.minimise(programs, _ROUGHLY) if lam is None else qp.continued(programs, lam)
+        found = qp.continued(programs, lam, *effort)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
     def _merit(self, sight: Sight, bound: FloatArray, mean: FloatArray) -> FloatArray:
@@ -245,57 +252,12 @@ class Quick:
         return np.where(obeyed.any(1), value.argmin(1), -1)
 
 
-class Sight:
-    """What is believed at many designs: requirements, and the risk of failures where there is one, as rows of a program."""
-
-    def __init__(self, solver: Solver, which: NDArray[np.int64] | None = None) -> None:
-        """which: requirements (indices) that are looked at, and the objective; all unless given."""
-        s, hazard = solver.belief.surrogates, solver.hazard
-        self._solver = solver
-        self._which = np.arange(len(solver.output)) if which is None else which
-        output = solver.output[self._which]
-        seen = np.arange(len(s.scale)) if which is None else np.unique(np.append(output, 0))
-        self.parts = [s if which is None else _only(s, seen)]
-        self.columns, self.output, self.sign = seen, np.searchsorted(seen, output), solver.sign[self._which]
-        if hazard is not None:
-            self.parts.append(hazard.surrogates)
-            self.columns = np.append(seen, len(s.scale))
-            self.output, self.sign = np.append(self.output, len(seen)), np.append(self.sign, 1.0)
-
-    def bound(self, theta: FloatArray) -> FloatArray:
-        """Return the bounds (b x r) at theta (b x k)."""
-        bound, hazard = self._solver.bound(theta)[:, self._which], self._solver.hazard
-        if hazard is None:
-            return bound
-        s = hazard.surrogates
-        return np.column_stack([bound, np.full(len(bound), (hazard.limit - float(s.centre[0])) / float(s.scale[0]))])
-
-    def mean(self, x: FloatArray) -> FloatArray:
-        """Return z (b x q)."""
-        at = torch.from_numpy(x)
-        return np.column_stack([((s.mean(at) - s.centre) / s.scale).numpy() for s in self.parts])
-
-    def mean_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z and J."""
-        at = torch.from_numpy(x)
-        found = [(s, *s.mean_and_gradient(at)) for s in self.parts]
-        z = np.column_stack([((mean - s.centre) / s.scale).numpy() for s, mean, _ in found])
-        return z, np.concatenate([(slope / s.scale.unsqueeze(-1)).numpy() for s, _, slope in found], axis=1)
-
-    def mean_and_std(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z and s of the outputs alone."""
-        s = self.parts[0]
-        with torch.no_grad():
-            mean, std = s.mean_and_std(torch.from_numpy(x))
-        return ((mean - s.centre) / s.scale).numpy(), (std / s.scale).numpy()
-
-
-def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
+def _entered(sight: Sight, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> Library:
     """Return a library of these thresholds."""
+    solver = sight.solver
     multipliers = np.minimum(multipliers, _DEAREST)
-    sight = Sight(solver)
     mean, slope = sight.mean_and_slope(x)
-    std = sight.mean_and_std(x)[1]
+    std = sight.std(x)
     weights = np.zeros_like(std)
     weights[:, 0] = solver.goal
     for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
@@ -306,16 +268,14 @@ def _entered(solver: Solver, theta: FloatArray, x: FloatArray, multipliers: Floa
     return Library(*(np.ascontiguousarray(part) for part in parts))
 
 
-def _prices(
-    solver: Solver, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
-) -> FloatArray:
+def _prices(sight: Sight, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
     """Return the multipliers (m x r) that best explain designs x (m x d) as optima at theta (m x k).
 
     The solver's own are its last step's, and anything where requirements compete: unlike these they do not depend on x alone.
     """
-    sight = Sight(solver)
+    solver = sight.solver
     z, J = sight.mean_and_slope(x)
-    std = sight.mean_and_std(x)[1][:, solver.output]
+    std = sight.std(x)[:, solver.output]
     needed = solver.sign * z[:, solver.output] + _margin(solver, std, multipliers, probability)
     active = needed >= solver.bound(theta) - _ACTIVE
     edges = np.eye(x.shape[1])
@@ -339,13 +299,13 @@ def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
     return near if len(near) else np.zeros(1, dtype=np.int64)
 
 
-def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
-    """Return the surrogates of these outputs alone."""
-    h = s.hyperparameters
-    at = torch.from_numpy(outputs)
-    parts = {f.name: getattr(h, f.name) for f in fields(h)}
-    kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
-    return Surrogates(s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], s.factor[at], s.weights[at])
+def _close(sight: Sight, bound: FloatArray, z: FloatArray, margin: FloatArray) -> NDArray[np.bool_]:
+    """Tell where outputs (b x q) come so close to a bound (b x r) that its margin (b x r) matters."""
+    close = np.zeros((len(z), len(sight.outputs)), dtype=np.bool_)
+    enough = np.maximum(_FAR * margin, _WIDE)
+    for j, output in enumerate(sight.output[: len(sight.requirements)]):
+        close[:, output] |= bound[:, j] - sight.sign[j] * z[:, output] < enough[:, j]
+    return close
 
 
 def _joined(a: Library, b: Library) -> Library:

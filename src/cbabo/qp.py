@@ -29,13 +29,14 @@ from cbabo.space import FloatArray
 
 ITERATIONS = 16
 """After which programs are solved as exactly as they can be."""
+GUESSES = 6
+"""Of what holds a program, after which it is left to iterations."""
 
 _LEAST = 1e-11  # tau at which a program counts as solved; smaller ones lose digits
 _SHORT = 0.98  # of the way to the nearest bound that a step goes
 _CENTRAL = 0.1  # of the width between low and high that the start keeps from both
 _SINGULAR = 1e-15  # of a diagonal element: a pivot below is rounding, and its variable is held
 _ALIKE = 1e-11  # of how far a row gives way: it does so by that much more, so that two rows may say the same
-_GUESSES = 6  # of what holds a program
 _CHUNK = 256  # programs at a time: their matrices stay in the processor's cache
 
 
@@ -81,17 +82,20 @@ def minimise(programs: Programs, iterations: int = ITERATIONS) -> Minima:
     return Minima(np.ascontiguousarray(p.T), np.ascontiguousarray(lam.T))
 
 
-def continued(programs: Programs, multipliers: FloatArray) -> Minima:
+def continued(
+    programs: Programs, multipliers: FloatArray, guesses: int = GUESSES, iterations: int = ITERATIONS
+) -> Minima:
     """Solve b programs that hardly differ from ones with these multipliers (b x r), around p = 0.
 
     It is guessed which rows and variables are held, and by what; that is one linear system, whose solution says which guesses
-    were wrong. Where they are all right, and that is soon, it is the minimum; the other programs are solved from scratch.
+    were wrong. Where they are all right, and that is soon, it is the minimum; the other programs are solved from scratch, with so
+    many iterations.
     """
     guessed = _Guessed(programs)
     p, lam = np.zeros_like(programs.g), multipliers.copy()
     row, at = guessed.held(p, lam, guessed.slope(p, lam))
     todo = np.arange(len(p))
-    for _ in range(_GUESSES):
+    for _ in range(guesses):
         p[todo], lam[todo] = guessed.solved(row, at)
         slope = np.where(at == 0, 0.0, guessed.slope(p[todo], lam[todo]))
         found = guessed.held(p[todo], lam[todo], slope)
@@ -99,7 +103,7 @@ def continued(programs: Programs, multipliers: FloatArray) -> Minima:
         todo, guessed, row, at = todo[wrong], _Guessed(guessed.programs.some(wrong)), found[0][wrong], found[1][wrong]
         if not len(todo):
             return Minima(p, lam)
-    rest = minimise(guessed.programs)
+    rest = minimise(guessed.programs, iterations)
     p[todo], lam[todo] = rest.p, rest.multipliers
     return Minima(p, lam)
 
