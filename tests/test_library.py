@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from cbabo import Constraint, Model, Problem, Settings
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, qp
 from cbabo import library as library_module
 from cbabo.learner import Learner
 from cbabo.library import Quick, stock
 from cbabo.model import make_model
 from cbabo.polish import Polished
+from cbabo.sight import Sight
 from cbabo.space import FloatArray
 from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
 from simulators import make_beam, simulate_beam
@@ -198,16 +198,51 @@ def test_a_region_that_fails_is_avoided() -> None:
     assert (a < 0.45).all()
 
 
-def test_it_is_much_faster(model: Model) -> None:
-    theta = thetas(150, seed=7)
-    quick_answers(model, theta[:2], 0.98)  # the library is made before the clock starts
-    model.solver.answers(theta[:1], 0.98)
-    start = time.perf_counter()
-    quick_answers(model, np.repeat(theta, 4, axis=0), 0.98)
-    middle = time.perf_counter()
-    model.solver.answers(theta, 0.98)
-    end = time.perf_counter()
-    assert (middle - start) / 600 < 0.25 * (end - middle) / 150
+@pytest.mark.parametrize("name", ["model", "beam_model"])
+def test_deviations_far_from_limits_do_not_matter(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stated is as if all had been looked at, for a part of the work."""
+    model: Model = request.getfixturevalue(name)
+    theta = thetas(60, seed=9)
+    asked: list[float] = []
+    before = Sight.renewed
+
+    def renewed(sight: Sight, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
+        asked.append(float(where.mean()))
+        return before(sight, std, x, where)
+
+    monkeypatch.setattr(Sight, "renewed", renewed)
+    many = model.predict_many(model.problem.box.from_theta(theta), fast=True)
+    some = np.mean(asked)
+    assert many.found is not None
+    assert [f.probability for f in many.found] == pytest.approx(many.probability_feasible, abs=1e-9)
+    monkeypatch.setattr(library_module, "_WIDE", np.inf)
+    for one, other in zip(many.found, quick_answers(model, theta, 0.98), strict=True):
+        assert one.x == pytest.approx(other.x, abs=1e-6)
+    assert some < 0.9
+    assert asked[-1] == 1.0
+
+
+def test_programs_of_linear_problems_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flat objectives make every guess a leap from one end of the cube to the other; a little curvature holds them back."""
+    random = np.random.default_rng(5)
+    weights, prices = random.random((4, 10)), 1.0 + 0.3 * random.random(10)
+    reals = [Real(f"x{i}", 0.0, 1.0) for i in range(10)]
+    constraints = [Constraint(f"c{j}", "<=", low=1.5, high=3.5) for j in range(4)]
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        x = np.array(list(point.values()))
+        return {"f": float(-x @ prices)} | {f"c{j}": float(c) for j, c in enumerate(weights @ x)}
+
+    model = model_of(Problem("flat", reals, Objective("f"), constraints), simulate, 50, DEFAULT)
+    theta = thetas(100, k=4, seed=3)
+    quick_answers(model, theta[:1], 0.98)  # makes the library
+    begun: list[int] = []
+    before = qp.minimise
+    monkeypatch.setattr(qp, "minimise", lambda p, iterations: (begun.append(len(p.g)), before(p, iterations))[1])
+    quick_answers(model, theta, 0.98)
+    assert sum(begun[1:]) < 5  # of 300 corrections; the first are from the library's entries
 
 
 @pytest.mark.parametrize("count", [1, 3, 70])

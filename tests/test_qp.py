@@ -94,6 +94,17 @@ def test_near_programs_are_continued_without_starting_again(monkeypatch: pytest.
     assert np.abs(found.p).max() < 1e-4
 
 
+def test_what_is_guessed_wrong_may_be_left_to_few_iterations() -> None:
+    given = programs(7, b=60, d=2, r=2, room=5.0)
+    nothing = np.zeros_like(given.c)
+    rough, exact = minimise(given, 4), minimise(given)
+    assert np.array_equal(continued(given, nothing, 0, 4).p, rough.p)
+    found = continued(given, nothing, 1, 4).p
+    guessed = np.abs(found - exact.p).max(1) < 1e-5
+    assert 0 < guessed.sum() < len(found)
+    assert found[~guessed] == pytest.approx(rough.p[~guessed], abs=1e-9)
+
+
 def test_rows_that_say_the_same_are_no_obstacle() -> None:
     """Twice the same row: multipliers are then anything, and the system that guesses solve is singular."""
     one = programs(3, b=20, d=3, r=2, room=0.05)

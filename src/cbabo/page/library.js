@@ -8,14 +8,16 @@ import { QuadraticProgram } from "./quadratic.js";
 import { Surrogates } from "./surrogates.js";
 
 const NEAR = 1;
-const ROUGHLY = 10;
-const CORRECTIONS = [0, 3, 1e4];
+const ROUGHLY = [1, 10]; // guesses and iterations
+const CORRECTIONS = [1, 3, 1e4];
 const MARGINS = 2;
 const ROUNDING = 1e-7;
 const NEARLY = 1e-3;
 const EQUAL = 1e-7;
 const SAME = 1e-9;
 const WIDEST = 5;
+const FAR = 20;
+const WIDE = 0.1;
 
 export class Library {
   // surrogates: of the outputs; measured: the measured evaluations.
@@ -118,9 +120,8 @@ export class Library {
     CORRECTIONS.forEach((more, i) => {
       const x = side();
       const { z, J } = this.#seen(x, count);
-      const deviations = i < MARGINS ? this.surrogates.moments(x, count).s : null;
+      if (i < MARGINS) this.#keepMargins(states, asked, x, z);
       states.forEach((state, b) => {
-        if (deviations) state.margin = this.#margin(part(deviations, b, outputs), state.lam);
         const H = part(this.curvature, state.entry, d * d).map((h, e) => (e % (d + 1) === 0 ? h + more : h));
         const goal = asked[b].bound.map((t, j) => t - state.margin[j]);
         Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal, state.lam));
@@ -128,6 +129,24 @@ export class Library {
     });
     const { z, s } = this.surrogates.moments(side(), count);
     return states.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
+  }
+
+  // Margins as they are needed at the designs x: deviations are looked at where a bound is so close that they matter.
+  #keepMargins(states, asked, x, z) {
+    const { q, outputs } = this;
+    const close = new Uint8Array(states.length * outputs);
+    states.forEach(({ margin }, b) => {
+      for (let j = 0; j < this.r; j++) {
+        const room = asked[b].bound[j] - this.sign[j] * z[b * q + this.output[j]];
+        if (room < Math.max(FAR * margin[j], WIDE)) close[b * outputs + this.output[j]] = 1;
+      }
+    });
+    const given = Float64Array.from(states.flatMap((state) => Array.from(state.s)));
+    const s = this.surrogates.renewed(given, x, states.length, close);
+    states.forEach((state, b) => {
+      state.s = part(s, b, outputs);
+      state.margin = this.#margin(state.s, state.lam);
+    });
   }
 
   // One program from each of the nearest entries, and from the best that is good here too; the best result by the means.
@@ -165,12 +184,14 @@ export class Library {
     const margin = Array.from(this.output, (_, j) => (j < this.r ? this.margin[entry * this.r + j] : 0));
     const goal = bound.map((t, j) => t - margin[j]);
     const [x, z] = [part(this.x, entry, d), part(this.mean, entry, q)];
-    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal);
-    return { ...found, entry, margin, goal };
+    const held = Array.from(this.output, (_, j) => (j < this.r ? this.multipliers[entry * this.r + j] : 0));
+    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal, held, ROUGHLY);
+    return { ...found, entry, margin, goal, s: part(this.std, entry, this.outputs) };
   }
 
-  // Solve one program at a design; discrete variables stay. lam: multipliers of a program whose solution was this design.
-  #step(x, z, J, H, bound, lam = null) {
+  // Solve one program at a design; discrete variables stay. lam: multipliers of a program whose solution was this design; effort:
+  // guesses and iterations.
+  #step(x, z, J, H, bound, lam, effort = []) {
     const { d, free, sign, output } = this;
     const g = Float64Array.from(x, (_, i) => (free[i] ? this.goal * J[i] : 0));
     const held = Float64Array.from(H, (h, e) => {
@@ -184,8 +205,7 @@ export class Library {
     const c = bound.map((t, j) => t - sign[j] * z[output[j]]);
     const low = Array.from(x, (u, i) => (free[i] ? -u : -1));
     const high = Array.from(x, (u, i) => (free[i] ? 1 - u : 1));
-    const given = [g, held, A, c, low, high, this.penalty];
-    const { p, multipliers } = lam ? this.program.continued(...given, lam) : this.program.minimise(...given, ROUGHLY);
+    const { p, multipliers } = this.program.continued(g, held, A, c, low, high, this.penalty, lam, ...effort);
     return { x: Float64Array.from(x, (u, i) => Math.min(Math.max(free[i] ? u + p[i] : u, 0), 1)), lam: multipliers };
   }
 

@@ -62,7 +62,7 @@ export class QuadraticProgram {
 
   // A program that hardly differs from one with these multipliers, around p = 0: it is guessed what holds rows (1 nothing, 2 held
   // at c, 3 violated) and variables (-1 low, 0 nothing, 1 high), until the solution agrees. Returns {p, multipliers}.
-  continued(g, H, A, c, low, high, mu, multipliers) {
+  continued(g, H, A, c, low, high, mu, multipliers, guesses = GUESSES, iterations = ITERATIONS) {
     const { d, r } = this;
     const soft = Float64Array.from(c, (_, j) => {
       let sum = SINGULAR;
@@ -81,7 +81,7 @@ export class QuadraticProgram {
     });
     const nowhere = new Float64Array(d);
     let guess = held(nowhere, multipliers, slopes(nowhere, multipliers));
-    for (let tried = 0; tried < GUESSES; tried++) {
+    for (let tried = 0; tried < guesses; tried++) {
       const found = this.#solved(guess, H, A, c, low, high, mu, soft, slopes);
       const slope = slopes(found.p, found.multipliers).map((value, i) => (guess.at[i] === 0 ? 0 : value));
       const next = held(found.p, found.multipliers, slope);
@@ -89,7 +89,7 @@ export class QuadraticProgram {
       if (finite && same(next.rows, guess.rows) && same(next.at, guess.at)) return found;
       guess = next;
     }
-    return this.minimise(g, H, A, c, low, high, mu);
+    return this.minimise(g, H, A, c, low, high, mu, iterations);
   }
 
   // p and the multipliers if the guess is right: one linear system.

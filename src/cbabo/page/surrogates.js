@@ -33,27 +33,32 @@ export class Surrogates {
 
   // Means and deviations (count x q each).
   moments(x, count) {
+    const size = count * this.q;
+    return { z: this.means(x, count), s: this.renewed(new Float64Array(size), x, count, new Uint8Array(size).fill(1)) };
+  }
+
+  // Deviations (count x q) where they are asked for, and what is given elsewhere.
+  renewed(given, x, count, asked) {
     const { n, q } = this;
-    const z = new Float64Array(count * q);
-    const s = new Float64Array(count * q);
+    const s = given.slice();
     const k = new Float64Array(n);
     const together = new Float64Array(n * ABREAST);
     const square = new Float64Array(ABREAST);
     for (let j = 0; j < q; j++) {
       const { points } = this.#scaled(x, count, j);
-      for (let first = 0; first < count; first += ABREAST) {
-        const last = Math.min(first + ABREAST, count);
-        for (let b = first; b < last; b++) {
+      const rows = Array.from({ length: count }, (_, b) => b).filter((b) => asked[b * q + j]);
+      for (let first = 0; first < rows.length; first += ABREAST) {
+        const some = rows.slice(first, first + ABREAST);
+        some.forEach((b, place) => {
           this.#correlations(points, b, j, k);
-          z[b * q + j] = this.constant[j] + dot(k, 0, this.weights, j * n, n);
-          for (let i = 0; i < n; i++) together[i * ABREAST + b - first] = k[i];
-        }
-        if (last - first === 1) square[0] = squareOfSolution(this.#factor(j), k, n);
+          for (let i = 0; i < n; i++) together[i * ABREAST + place] = k[i];
+        });
+        if (some.length === 1) square[0] = squareOfSolution(this.#factor(j), k, n);
         else squaresOfSolutions(this.#factor(j), together, n, square);
-        for (let b = first; b < last; b++) s[b * q + j] = this.#deviation(j, square[b - first]);
+        some.forEach((b, place) => (s[b * q + j] = this.#deviation(j, square[place])));
       }
     }
-    return { z, s };
+    return s;
   }
 
   // An output j as it is learned.
