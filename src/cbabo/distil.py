@@ -22,9 +22,10 @@ Where many designs are nearly as good as each other, neighbouring entries of the
 network can tell apart: lessons are taken from as few entries as answer almost as well as all.
 
 A lesson holds for thresholds close by too, where only e differs; each is given several times, shifted by a part of the distance
-between lessons. Outputs are not linear: again and again lessons are taken anew at that mean's own designs. Variables that are not
-continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network could not
-leave a bound of the cube again; what points out of the cube is left out.
+between lessons. Outputs are not linear, and along a valley the network may be far from a lesson at no cost, where what that says
+of a bound is no longer true: again and again lessons are taken anew at that mean's own designs, wherever these are. Variables
+that are not continuous learn the squares of p. Where the last sigmoid is flat it is taken as steeper than it is, or the network
+could not leave a bound of the cube again; what points out of the cube is left out.
 
 Where the surrogates are in doubt about the objective at the network's designs, nothing that is learned of its slopes can be
 trusted, and measured designs are known to be good: a few of these are learned as they are, by the squares of p, each at the
@@ -62,7 +63,6 @@ _SHIFT = 0.25  # deviation of its thresholds, of the distance between lessons
 _STEPS = 1400
 _FIRST = 200  # steps that learn the squares of p, from which the others start
 _ANEW = range(400, _STEPS, 100)  # before these steps lessons are taken anew, where the network is then
-_CLOSE = 0.05  # where it is no farther from them: it may be on the wrong branch, or between two
 _BATCH = 128
 _RATE = 5e-3  # learning rate at the beginning; it falls to zero
 _TAU = (0.1, 0.005)  # from, to
@@ -210,7 +210,7 @@ def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Les
     bound = quick.sight.bound(theta)
     bound[:, :r] -= np.tile(solved.margin, (_TIMES, 1))
     large = max(float(np.quantile(solved.multipliers.max(1), _USUAL)), _LEAST)
-    weights = np.full((m, len(quick.sight.output)), _SMALLEST * large)
+    weights = np.full((m, len(quick.sight.output)), large)  # of the risk of failures too, where there is one
     weights[:, :r] = np.clip(solved.multipliers, _SMALLEST * large, large)
     usual = np.minimum(1.0, large / np.maximum(solved.multipliers.max(1), large))
     curvature = usual[:, None, None] * solved.curvature * quick.free * quick.free[:, None] + np.diag(1.0 - quick.free)
@@ -233,10 +233,8 @@ def _shown(theta: FloatArray, x: FloatArray) -> _Lessons:
 
 
 def _moved(quick: Quick, lessons: _Lessons, pcm: PCM) -> _Lessons:
-    """Return the lessons as they are at the network's own designs, where these are close and variables continuous."""
-    x = pcm.trace(lessons.theta[: len(lessons.x)]).x
-    close = (x - lessons.x).abs().amax(1, keepdim=True) < _CLOSE
-    x = torch.where(close & (_single(quick.free) > 0), x, lessons.x)
+    """Return the lessons as they are at the network's own designs, but for variables that are not continuous."""
+    x = torch.where(_single(quick.free) > 0, pcm.trace(lessons.theta[: len(lessons.x)]).x, lessons.x)
     value, slope, requirements = _seen(quick, *quick.sight.mean_and_slope(x.double().numpy()))
     return replace(lessons, x=x, value=value, slope=slope, requirements=requirements)
 
