@@ -164,6 +164,29 @@ def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
     assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
 
+def test_limits_are_obeyed_far_along_a_valley() -> None:
+    """A coil spring's weight hardly changes along a curved valley: what is linear at a lesson is wrong where the network is."""
+    reals = [Real("d", 0.05, 0.2), Real("coil", 0.25, 1.3), Real("turns", 2.0, 15.0)]
+    limits = [("deflection", -0.5, 0.5), ("shear", -0.4, 0.2), ("surge", -5.0, 0.0)]
+    constraints = [Constraint(name, "<=", low=low, high=high) for name, low, high in limits]
+    spring = Problem("spring", reals, Objective("f"), constraints)
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        d, coil, turns = point["d"], point["coil"], point["turns"]
+        return {
+            "f": (turns + 2.0) * coil * d**2,
+            "deflection": 1.0 - coil**3 * turns / (71785.0 * d**4),
+            "shear": (4.0 * coil**2 - d * coil) / (12566.0 * (coil * d**3 - d**4)) + 1.0 / (5108.0 * d**2) - 1.0,
+            "surge": 1.0 - 140.45 * d / (coil**2 * turns),
+        }
+
+    model = model_of(spring, simulate, 80, DEFAULT)
+    theta = np.random.default_rng(3).random((500, 3))
+    reached = model.predict_many(spring.box.from_theta(theta), fast=True).probability_feasible > 0.9
+    assert 0.5 < reached.mean() < 0.9
+    assert judged(model, simulate, theta[reached])[1].mean() > 0.95
+
+
 def test_nothing_continuous_is_learned_as_it_is() -> None:
     model = model_of(lattice(), simulate_lattice, 20, DEFAULT)
     theta = THETA[:300, :1]
