@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study
 from cbabo.bench.metrics import losses
+from cbabo.model import Answers
 from cbabo.space import FloatArray, Point
 from cbabo.threads import one_thread
 
@@ -230,8 +231,8 @@ def show(
         for n in at:
             study.run(case.evaluate, budget=n, workers=1)
             model = study.model()
-            ways = {"direct": partial(model.predict_many)}
-            if settings == "default" and n == at[-1]:
+            ways: dict[str, Callable[[FloatArray], Answers]] = {"direct": model.predict_many}
+            if settings == "default" and n == max(at):
                 ways["fast"] = partial(model.predict_many, fast=True)
                 ways["network"] = partial(model.predict_many, method="pcm")
             for way, answer in ways.items():

@@ -210,7 +210,9 @@ def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Les
     bound = quick.sight.bound(theta)
     bound[:, :r] -= np.tile(solved.margin, (_TIMES, 1))
     large = max(float(np.quantile(solved.multipliers.max(1), _USUAL)), _LEAST)
-    weights = np.full((m, len(quick.sight.output)), large)  # of the risk of failures too, where there is one
+    weights = np.full(
+        (m, len(quick.sight.output)), max(large, 1.0)
+    )  # of the risk of failures, whatever limits are worth
     weights[:, :r] = np.clip(solved.multipliers, _SMALLEST * large, large)
     usual = np.minimum(1.0, large / np.maximum(solved.multipliers.max(1), large))
     curvature = usual[:, None, None] * solved.curvature * quick.free * quick.free[:, None] + np.diag(1.0 - quick.free)
@@ -233,7 +235,10 @@ def _shown(theta: FloatArray, x: FloatArray) -> _Lessons:
 
 
 def _moved(quick: Quick, lessons: _Lessons, pcm: PCM) -> _Lessons:
-    """Return the lessons as they are at the network's own designs, but for variables that are not continuous."""
+    """Return the lessons as they are at the network's own designs, but for variables that are not continuous.
+
+    Means and derivatives are those there; multipliers, curvatures and margins stay.
+    """
     x = torch.where(_single(quick.free) > 0, pcm.trace(lessons.theta[: len(lessons.x)]).x, lessons.x)
     value, slope, requirements = _seen(quick, *quick.sight.mean_and_slope(x.double().numpy()))
     return replace(lessons, x=x, value=value, slope=slope, requirements=requirements)

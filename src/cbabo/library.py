@@ -18,8 +18,9 @@ How thresholds are answered, all at once:
    many believed values is mostly the luckiest, and what was measured is not luck.
 
 Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
-at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere. Discrete
-variables keep the values of the entry. A risk of failures is one output more, with a bound of its own and no margin.
+at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere; that of the
+objective is looked at in step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a
+bound of its own and no margin.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _FLATTEST = 1e-3  # curvature in any direction, of the largest
 _LEAST = 1e-8  # and in any case
 _DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
 _FAR = 20.0  # margins: a requirement with so much room in all entries is left out of the programs
-_WIDE = 0.1  # room that is enough where it is so many margins too: how wide a margin must be is not looked at anew
+_WIDE = 0.1  # room within which deviations are looked at in any case,
+_SURE = 10.0  # and within so many of the largest that an entry has: one on a measured design has next to none itself
 _EQUAL = 1e-7  # difference below which two results are equally good
 _ACTIVE = 1e-4  # room below which a requirement holds a design back
 _EDGE = 1e-6  # the same for the ends of a variable
@@ -105,12 +107,13 @@ def stock(solver: Solver, probability: float, count: int, seed: int) -> Library:
 class Quick:
     """Answers thresholds from a library."""
 
-    def __init__(self, solver: Solver, library: Library, near: NDArray[np.int64] | None = None) -> None:
-        """near: requirements that come near their bounds; those of the library unless given."""
+    def __init__(self, solver: Solver, library: Library, whole: Quick | None = None) -> None:
+        """whole: answers from a library of which this one is a part."""
         self.solver = solver
         self.library = library
         self.sight = Sight(solver)
-        self.near = _near(solver, library) if near is None else near
+        self.near = _near(solver, library) if whole is None else whole.near
+        self._room: FloatArray = np.maximum(_WIDE, _SURE * library.std.max(0)) if whole is None else whole._room
         self._narrow = Sight(solver, self.near)
         self.goal = solver.goal
         self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
@@ -125,7 +128,7 @@ class Quick:
         bound = solver.bound(theta)
         x, _, start = self.solve(theta, probability, _CORRECTIONS)
         z = self.sight.mean(x)
-        asked = _close(self.sight, bound, z, library.margin[start])
+        asked = self._close(self.sight, bound, z)
         asked[:, 0] = True
         s = self.sight.renewed(library.std[start], x, asked)
         entry = self._entries(bound)
@@ -171,7 +174,7 @@ class Quick:
 
     def few(self, count: int) -> Quick:
         """Return the same with the first entries of the library alone."""
-        return Quick(self.solver, self.library.taken(slice(count)), self.near)
+        return Quick(self.solver, self.library.taken(slice(count)), self)
 
     def solve(
         self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
@@ -200,7 +203,7 @@ class Quick:
         for i, more in enumerate(corrections):
             z, J = sight.mean_and_slope(x)
             if i < _MARGINS:
-                std = sight.renewed(std, x, _close(sight, bound, z, margin))
+                std = sight.renewed(std, x, self._close(sight, bound, z))
                 margin[:, :r] = _margin(solver, std[:, sight.output[:r]], lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < 1e3:
@@ -221,7 +224,7 @@ class Quick:
     ) -> tuple[FloatArray, FloatArray]:
         """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r).
 
-        lam: multipliers of a program whose solution was this design; effort: guesses and iterations.
+        lam: multipliers of a program whose solution was this design, to guess from; effort: guesses and iterations.
         """
         sign, free, output = self._narrow.sign, self.free, self._narrow.output
         held = 1.0 - free
@@ -236,6 +239,13 @@ class Quick:
         )
         found = qp.continued(programs, lam, *effort)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
+
+    def _close(self, sight: Sight, bound: FloatArray, z: FloatArray) -> NDArray[np.bool_]:
+        """Tell where outputs (b x q) come so close to a bound (b x r) that their deviations matter."""
+        close = np.zeros((len(z), len(sight.outputs)), dtype=np.bool_)
+        for j, output in enumerate(sight.output[: len(sight.requirements)]):
+            close[:, output] |= bound[:, j] - sight.sign[j] * z[:, output] < self._room[sight.outputs[output]]
+        return close
 
     def _merit(self, sight: Sight, bound: FloatArray, mean: FloatArray) -> FloatArray:
         over = sight.sign * mean[:, sight.output] - bound
@@ -297,15 +307,6 @@ def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
     if len(library.theta) < _SOLVED:
         return np.arange(len(solver.output))
     return near if len(near) else np.zeros(1, dtype=np.int64)
-
-
-def _close(sight: Sight, bound: FloatArray, z: FloatArray, margin: FloatArray) -> NDArray[np.bool_]:
-    """Tell where outputs (b x q) come so close to a bound (b x r) that its margin (b x r) matters."""
-    close = np.zeros((len(z), len(sight.outputs)), dtype=np.bool_)
-    enough = np.maximum(_FAR * margin, _WIDE)
-    for j, output in enumerate(sight.output[: len(sight.requirements)]):
-        close[:, output] |= bound[:, j] - sight.sign[j] * z[:, output] < enough[:, j]
-    return close
 
 
 def _joined(a: Library, b: Library) -> Library:

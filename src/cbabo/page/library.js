@@ -16,8 +16,8 @@ const NEARLY = 1e-3;
 const EQUAL = 1e-7;
 const SAME = 1e-9;
 const WIDEST = 5;
-const FAR = 20;
 const WIDE = 0.1;
+const SURE = 10;
 
 export class Library {
   // surrogates: of the outputs; measured: the measured evaluations.
@@ -37,6 +37,11 @@ export class Library {
       this.sign.push(1);
       this.riskBound = (stated.hazard.limit - this.risk.centre[0]) / this.risk.scale[0];
     }
+    this.room = Array.from({ length: this.outputs }, (_, o) => {
+      let widest = 0;
+      for (let e = 0; e < this.m; e++) widest = Math.max(widest, this.std[e * this.outputs + o]);
+      return Math.max(WIDE, SURE * widest);
+    });
     this.penalty = 10 * (1 + Math.max(...this.multipliers));
     this.free = problem.variables.map((v) => v.type === "real");
     this.discrete = this.free.includes(false);
@@ -127,7 +132,7 @@ export class Library {
         Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal, state.lam));
       });
     });
-    const { z, s } = this.surrogates.moments(side(), count);
+    const { z, s } = this.surrogates.moments(side(), count); // all of them: they are shown
     return states.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
   }
 
@@ -135,10 +140,10 @@ export class Library {
   #keepMargins(states, asked, x, z) {
     const { q, outputs } = this;
     const close = new Uint8Array(states.length * outputs);
-    states.forEach(({ margin }, b) => {
+    states.forEach((_, b) => {
       for (let j = 0; j < this.r; j++) {
         const room = asked[b].bound[j] - this.sign[j] * z[b * q + this.output[j]];
-        if (room < Math.max(FAR * margin[j], WIDE)) close[b * outputs + this.output[j]] = 1;
+        if (room < this.room[this.output[j]]) close[b * outputs + this.output[j]] = 1;
       }
     });
     const given = Float64Array.from(states.flatMap((state) => Array.from(state.s)));

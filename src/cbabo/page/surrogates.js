@@ -45,8 +45,9 @@ export class Surrogates {
     const together = new Float64Array(n * ABREAST);
     const square = new Float64Array(ABREAST);
     for (let j = 0; j < q; j++) {
-      const { points } = this.#scaled(x, count, j);
       const rows = Array.from({ length: count }, (_, b) => b).filter((b) => asked[b * q + j]);
+      if (!rows.length) continue;
+      const { points } = this.#scaled(x, count, j);
       for (let first = 0; first < rows.length; first += ABREAST) {
         const some = rows.slice(first, first + ABREAST);
         some.forEach((b, place) => {
