@@ -203,6 +203,17 @@ def test_designs_stay_where_the_simulator_does_not_fail() -> None:
     assert np.mean(found > 0.4) < 0.05
 
 
+def test_failures_hold_designs_back_where_no_limit_does() -> None:
+    whole = valley()
+    problem = Problem("free", whole.variables, whole.objective, [Constraint("c", "<=", low=5.0, high=9.0)])
+    rows = evaluated(problem, simulate_valley, 80).rows
+    told = tuple(Evaluation(r.id, "failed", "run", r.point, {}, "no mesh") if r.point["a"] > 0.3 else r for r in rows)
+    model = make_model(Evaluations(problem, told), Learner(0), DEFAULT, 0)
+    found = model.predict_many(problem.box.from_theta(THETA[:, :1]), method="pcm").points[:, 0]
+    assert np.mean(found > 0.4) < 0.05
+    assert np.mean(found) > 0.0  # the optimum, at 0.6, is on the other side
+
+
 def test_thresholds_that_nothing_meets_do_no_harm() -> None:
     strict = Problem(
         "strict",

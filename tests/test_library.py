@@ -8,13 +8,24 @@ from numpy.typing import NDArray
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, qp
 from cbabo import library as library_module
+from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.library import Quick, stock
 from cbabo.model import make_model
 from cbabo.polish import Polished
 from cbabo.sight import Sight
 from cbabo.space import FloatArray
-from learned import Simulate, lattice, model_of, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
+from learned import (
+    Simulate,
+    evaluated,
+    lattice,
+    model_of,
+    simulate_lattice,
+    simulate_valley,
+    simulate_wavy,
+    valley,
+    wavy,
+)
 from simulators import make_beam, simulate_beam
 from test_hazard import cornered
 
@@ -29,6 +40,27 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def beam_model() -> Model:
     return model_of(make_beam(), simulate_beam, 30, DEFAULT)
+
+
+@pytest.fixture(scope="module")
+def edged_model() -> Model:
+    """Optima on corners of the cube that were measured, beside outputs with waves, of which little is known elsewhere."""
+    random = np.random.default_rng(0)
+    weights, prices = random.uniform(0.2, 1.0, (3, 3)), random.uniform(0.5, 1.5, 3)
+    waves, phases = random.uniform(4.0, 8.0, (2, 3)), random.uniform(0.0, 6.0, 2)
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        x = np.array(list(point.values()))
+        far = {f"g{j}": float(np.sin(waves[j] @ x + phases[j])) for j in range(2)}
+        return {"f": float(-prices @ x)} | {f"c{j}": float(weights[j] @ x**1.5) for j in range(3)} | far
+
+    movable = [Constraint(f"c{j}", "<=", low=0.3 * w, high=1.2 * w) for j, w in enumerate(weights.sum(1))]
+    fixed = [Constraint(f"g{j}", "<=", limit=1.1) for j in range(2)]
+    problem = Problem("edged", [Real(f"x{i}", 0.0, 1.0) for i in range(3)], Objective("f"), [*movable, *fixed])
+    corners = problem.space.points(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]))
+    measured = (Evaluation(100 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(corners))
+    rows = (*evaluated(problem, simulate, 14).rows, *measured)
+    return make_model(Evaluations(problem, rows), Learner(0), DEFAULT.replace(library=64), 0)
 
 
 def thetas(count: int, k: int = 2, seed: int = 0) -> FloatArray:
@@ -198,13 +230,13 @@ def test_a_region_that_fails_is_avoided() -> None:
     assert (a < 0.45).all()
 
 
-@pytest.mark.parametrize("name", ["model", "beam_model"])
+@pytest.mark.parametrize("name", ["model", "beam_model", "edged_model"])
 def test_deviations_far_from_limits_do_not_matter(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is stated is as if all had been looked at, for a part of the work."""
     model: Model = request.getfixturevalue(name)
-    theta = thetas(60, seed=9)
+    theta = thetas(150, k=len(model.problem.box.names), seed=9)
     asked: list[float] = []
     before = Sight.renewed
 
@@ -216,10 +248,12 @@ def test_deviations_far_from_limits_do_not_matter(
     many = model.predict_many(model.problem.box.from_theta(theta), fast=True)
     some = np.mean(asked)
     assert many.found is not None
-    assert [f.probability for f in many.found] == pytest.approx(many.probability_feasible, abs=1e-9)
+    assert [f.probability for f in many.found] == pytest.approx(many.probability_feasible, abs=1e-7)
     monkeypatch.setattr(library_module, "_WIDE", np.inf)
-    for one, other in zip(many.found, quick_answers(model, theta, 0.98), strict=True):
-        assert one.x == pytest.approx(other.x, abs=1e-6)
+    everything = Quick(model.solver, model.quick.library).answers(theta, 0.98)
+    assert [f.measured for f in many.found] == [f.measured for f in everything]
+    away = [np.abs(one.x - other.x).max() for one, other in zip(many.found, everything, strict=True)]
+    assert np.mean(np.array(away) < 1e-6) > 0.98  # margins may differ where nobody can be sure of anything
     assert some < 0.9
     assert asked[-1] == 1.0
 
@@ -238,11 +272,14 @@ def test_programs_of_linear_problems_are_continued(monkeypatch: pytest.MonkeyPat
     model = model_of(Problem("flat", reals, Objective("f"), constraints), simulate, 50, DEFAULT)
     theta = thetas(100, k=4, seed=3)
     quick_answers(model, theta[:1], 0.98)  # makes the library
-    begun: list[int] = []
+    begun: list[tuple[int, int]] = []
     before = qp.minimise
-    monkeypatch.setattr(qp, "minimise", lambda p, iterations: (begun.append(len(p.g)), before(p, iterations))[1])
+    monkeypatch.setattr(qp, "minimise", lambda p, count: (begun.append((count, len(p.g))), before(p, count))[1])
     quick_answers(model, theta, 0.98)
-    assert sum(begun[1:]) < 5  # of 300 corrections; the first are from the library's entries
+    assert sum(programs for count, programs in begun if count == qp.ITERATIONS) < 5  # of 300 corrections
+    assert (
+        sum(programs for count, programs in begun if count < qp.ITERATIONS) > 0
+    )  # rough ones, from the library's entries
 
 
 @pytest.mark.parametrize("count", [1, 3, 70])

@@ -18,8 +18,8 @@ How thresholds are answered, all at once:
    many believed values is mostly the luckiest, and what was measured is not luck.
 
 Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
-at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere; that of the
-objective is looked at in step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a
+at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere; the
+objective's is looked at in step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a
 bound of its own and no margin.
 """
 
@@ -112,7 +112,7 @@ class Quick:
         self.solver = solver
         self.library = library
         self.sight = Sight(solver)
-        self.near = _near(solver, library) if whole is None else whole.near
+        self.near: NDArray[np.int64] = _near(solver, library) if whole is None else whole.near
         self._room: FloatArray = np.maximum(_WIDE, _SURE * library.std.max(0)) if whole is None else whole._room
         self._narrow = Sight(solver, self.near)
         self.goal = solver.goal
