@@ -104,6 +104,25 @@ def evaluated(problem: Problem, simulate: Simulate, count: int, seed: int = 1) -
     return Evaluations(problem, rows)
 
 
+def edged() -> Evaluations:
+    """Optima on corners of the cube that were measured, beside outputs with waves, of which little is known elsewhere."""
+    random = np.random.default_rng(0)
+    weights, prices = random.uniform(0.2, 1.0, (3, 3)), random.uniform(0.5, 1.5, 3)
+    waves, phases = random.uniform(4.0, 8.0, (2, 3)), random.uniform(0.0, 6.0, 2)
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        x = np.array(list(point.values()))
+        wavy = {f"g{j}": float(np.sin(waves[j] @ x + phases[j])) for j in range(2)}
+        return {"f": float(-prices @ x)} | {f"c{j}": float(weights[j] @ x**1.5) for j in range(3)} | wavy
+
+    movable = [Constraint(f"c{j}", "<=", low=0.3 * w, high=1.2 * w) for j, w in enumerate(weights.sum(1))]
+    fixed = [Constraint(f"g{j}", "<=", limit=1.1) for j in range(2)]
+    problem = Problem("edged", [Real(f"x{i}", 0.0, 1.0) for i in range(3)], Objective("f"), [*movable, *fixed])
+    corners = problem.space.points(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]))
+    measured = (Evaluation(100 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(corners))
+    return Evaluations(problem, (*evaluated(problem, simulate, 14).rows, *measured))
+
+
 def belief_of(evaluations: Evaluations, settings: Settings = QUICK) -> Belief:
     with one_thread():
         return believe(evaluations, Learner(0), settings)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, qp
 from cbabo import library as library_module
-from cbabo.evaluations import Evaluation, Evaluations
 from cbabo.learner import Learner
 from cbabo.library import Quick, stock
 from cbabo.model import make_model
@@ -17,7 +16,7 @@ from cbabo.sight import Sight
 from cbabo.space import FloatArray
 from learned import (
     Simulate,
-    evaluated,
+    edged,
     lattice,
     model_of,
     simulate_lattice,
@@ -44,23 +43,7 @@ def beam_model() -> Model:
 
 @pytest.fixture(scope="module")
 def edged_model() -> Model:
-    """Optima on corners of the cube that were measured, beside outputs with waves, of which little is known elsewhere."""
-    random = np.random.default_rng(0)
-    weights, prices = random.uniform(0.2, 1.0, (3, 3)), random.uniform(0.5, 1.5, 3)
-    waves, phases = random.uniform(4.0, 8.0, (2, 3)), random.uniform(0.0, 6.0, 2)
-
-    def simulate(point: dict[str, float]) -> dict[str, float]:
-        x = np.array(list(point.values()))
-        far = {f"g{j}": float(np.sin(waves[j] @ x + phases[j])) for j in range(2)}
-        return {"f": float(-prices @ x)} | {f"c{j}": float(weights[j] @ x**1.5) for j in range(3)} | far
-
-    movable = [Constraint(f"c{j}", "<=", low=0.3 * w, high=1.2 * w) for j, w in enumerate(weights.sum(1))]
-    fixed = [Constraint(f"g{j}", "<=", limit=1.1) for j in range(2)]
-    problem = Problem("edged", [Real(f"x{i}", 0.0, 1.0) for i in range(3)], Objective("f"), [*movable, *fixed])
-    corners = problem.space.points(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]))
-    measured = (Evaluation(100 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(corners))
-    rows = (*evaluated(problem, simulate, 14).rows, *measured)
-    return make_model(Evaluations(problem, rows), Learner(0), DEFAULT.replace(library=64), 0)
+    return make_model(edged(), Learner(0), DEFAULT.replace(library=64), 0)
 
 
 def thetas(count: int, k: int = 2, seed: int = 0) -> FloatArray:

@@ -210,9 +210,8 @@ def _lessons(quick: Quick, solved: Library, random: np.random.Generator) -> _Les
     bound = quick.sight.bound(theta)
     bound[:, :r] -= np.tile(solved.margin, (_TIMES, 1))
     large = max(float(np.quantile(solved.multipliers.max(1), _USUAL)), _LEAST)
-    weights = np.full(
-        (m, len(quick.sight.output)), max(large, 1.0)
-    )  # of the risk of failures, whatever limits are worth
+    # what is not a limit is the risk of failures, which matters whatever limits are worth
+    weights = np.full((m, len(quick.sight.output)), max(large, 1.0))
     weights[:, :r] = np.clip(solved.multipliers, _SMALLEST * large, large)
     usual = np.minimum(1.0, large / np.maximum(solved.multipliers.max(1), large))
     curvature = usual[:, None, None] * solved.curvature * quick.free * quick.free[:, None] + np.diag(1.0 - quick.free)

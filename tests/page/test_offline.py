@@ -19,6 +19,7 @@ from cbabo.recommend import Wish
 from cbabo.tradeoff import UNLIKELY, along, placed, reachable
 from learned import (
     QUICK,
+    edged,
     evaluated,
     lattice,
     mirrored,
@@ -95,13 +96,13 @@ def crashing(count: int = 60) -> Evaluations:
 
 
 @pytest.mark.parametrize("settings", [QUICK, SOLVER], ids=["network", "solver"])
-@pytest.mark.parametrize("name", [*PROBLEMS, "crashing"])
+@pytest.mark.parametrize("name", [*PROBLEMS, "crashing", "edged"])
 def test_the_page_agrees_with_python_on_a_thousand_thresholds(
     chromium: Browser, tmp_path: Path, name: str, settings: Settings
 ) -> None:
-    if name == "crashing":
-        model = make_model(crashing(), Learner(0), settings, 0)
-        assert (model.belief.hazard is not None) == (settings is SOLVER)
+    if name in ("crashing", "edged"):
+        model = make_model(crashing() if name == "crashing" else edged(), Learner(0), settings, 0)
+        assert (model.belief.hazard is not None) == (settings is SOLVER and name == "crashing")
     else:
         problem, simulate = PROBLEMS[name]
         model = model_of(problem(), simulate, count=24, settings=settings)
