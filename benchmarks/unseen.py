@@ -1,4 +1,4 @@
-"""Textbook problems that no setting was chosen on: what answers lose, and how many are feasible.
+"""Textbook problems on which no setting of direct answers was chosen: what answers lose, and how many are feasible.
 
 python benchmarks/unseen.py [--problems welded_beam ...] [--seeds 3] [--evaluations 60 100 200]
 
