@@ -19,13 +19,14 @@ from functools import partial
 import numpy as np
 
 from cbabo import Settings, Study, problems
+from cbabo.answering.model import Answers, Model
 from cbabo.bench.judging import judge
 from cbabo.bench.metrics import losses
 from cbabo.bench.truth import Truth, truth
-from cbabo.model import Answers, Model
+from cbabo.domain.space import Point
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child
-from cbabo.space import FloatArray, Point
 
 SHARE = 0.1
 """Of evaluations that fail, or of the cube in which they do."""

@@ -17,8 +17,8 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from cbabo import Study, problems
-from cbabo.document import document
-from cbabo.page import single_file
+from cbabo.surfaces.document import document
+from cbabo.surfaces.page import single_file
 
 BUDGET = 200
 MOVE = """async ([slider, share]) => {

@@ -31,13 +31,13 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-import cbabo.step
+import cbabo.methods.step
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study, problems
-from cbabo.evaluations import Evaluation, Evaluations
-from cbabo.model import Model
+from cbabo.answering.model import Model
+from cbabo.answering.refine import refine
+from cbabo.decisions.recommend import Intent
+from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.problems import ShippedProblem
-from cbabo.recommend import Intent
-from cbabo.refine import refine
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,9 +126,9 @@ def runs(given: argparse.Namespace) -> None:
 def run_ours(shipped: ShippedProblem, evaluations: int) -> tuple[float, float]:
     """Run our method as a user does, and print where the time goes; return seconds by the wall and of the processors."""
     study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=Settings.paper())
-    step, evaluate = Clock(cbabo.step.step), Clock(shipped.evaluate)
+    step, evaluate = Clock(cbabo.methods.step.step), Clock(shipped.evaluate)
     processors = time.process_time()
-    with patch.object(cbabo.step, "step", step):
+    with patch.object(cbabo.methods.step, "step", step):
         seconds = timed(lambda: study.run(evaluate, budget=evaluations))
     processors = time.process_time() - processors
     rest = seconds - step.seconds - evaluate.seconds
@@ -263,8 +263,8 @@ def measure_cell(n: int, m: int, d: int) -> tuple[float, float, float]:
     none = Evaluations(problem, ())
     earlier, now = Evaluations(problem, rows[:-5]), Evaluations(problem, rows)
     states = []
-    cold = timed(lambda: states.append(cbabo.step.step(earlier, none, None, settings, SEED)[1]))
-    warm = timed(lambda: cbabo.step.step(now, none, states[0], settings, SEED))
+    cold = timed(lambda: states.append(cbabo.methods.step.step(earlier, none, None, settings, SEED)[1]))
+    warm = timed(lambda: cbabo.methods.step.step(now, none, states[0], settings, SEED))
     unit = 1 if sys.platform == "darwin" else 1024
     return warm, cold, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 

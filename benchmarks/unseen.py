@@ -19,10 +19,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study
+from cbabo.answering.model import Answers
 from cbabo.bench.metrics import losses
-from cbabo.model import Answers
-from cbabo.space import FloatArray, Point
-from cbabo.threads import one_thread
+from cbabo.domain.space import Point
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.threads import one_thread
 
 THRESHOLDS = 40
 STARTS = 12

@@ -20,8 +20,8 @@ import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cbabo import Study
-from cbabo.cli.serving import listen
-from cbabo.web.app import make_app
+from cbabo.surfaces.cli.serving import listen
+from cbabo.surfaces.web.app import make_app
 
 ARTEFACTS = Path(__file__).parent.parent / "test-artefacts"
 TOKEN = "a-token-for-tests"

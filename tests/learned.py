@@ -10,12 +10,12 @@ import torch
 from scipy.stats import qmc
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
-from cbabo.belief import Belief, believe
-from cbabo.evaluations import Evaluation, Evaluations
-from cbabo.learner import Learner
-from cbabo.model import Model, make_model
+from cbabo.answering.model import Model, make_model
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.methods.learner import Learner
+from cbabo.numerics.threads import one_thread
 from cbabo.surrogate import Surrogates
-from cbabo.threads import one_thread
+from cbabo.surrogate.posterior import Posterior, fit_posterior
 
 torch.set_num_threads(1)  # matrices are small here, and the cores are shared
 
@@ -123,13 +123,13 @@ def edged() -> Evaluations:
     return Evaluations(problem, (*evaluated(problem, simulate, 14).rows, *measured))
 
 
-def belief_of(evaluations: Evaluations, settings: Settings = QUICK) -> Belief:
+def posterior_of(evaluations: Evaluations, settings: Settings = QUICK) -> Posterior:
     with one_thread():
-        return believe(evaluations, Learner(0), settings)
+        return fit_posterior(evaluations, Learner(0), settings)
 
 
 def surrogates_of(evaluations: Evaluations) -> Surrogates:
-    return belief_of(evaluations).surrogates
+    return posterior_of(evaluations).surrogates
 
 
 def model_of(problem: Problem, simulate: Simulate, count: int = 20, settings: Settings = QUICK, seed: int = 0) -> Model:
@@ -170,3 +170,15 @@ class Lab:
             made = Evaluation(100 + number, "complete", "refine", point, self.simulate(point))
         self.made.append(made)
         return made
+
+
+def with_failures(evaluations: Evaluations, fails: Callable[[dict[str, float]], bool]) -> Evaluations:
+    rows = tuple(
+        Evaluation(e.id, "failed", "run", e.point, {}, failure="mesh") if fails(e.point) else e for e in evaluations
+    )
+    return Evaluations(evaluations.problem, rows)
+
+
+def cornered(count: int = 80) -> Evaluations:
+    """Failures wherever a > 0.3: a third of the designs."""
+    return with_failures(evaluated(valley(), simulate_valley, count), lambda p: p["a"] > 0.3)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real
-from cbabo.evaluations import Evaluations
-from cbabo.space import Point
+from cbabo.domain.evaluations import Evaluations
+from cbabo.domain.space import Point
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import pytest
 from distributed import Client
 
 from cbabo import Problem, Study
+from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import EvaluationError, RunStoppedError
-from cbabo.evaluations import Evaluations
 from cbabo.evaluators.command import CommandEvaluator
 from cbabo.evaluators.guard import Guardian
 from simulators import simulate_beam
@@ -402,7 +402,7 @@ def study_file(tmp_path: Path) -> Path:
 
 
 def command(*words: object, patience: float = 6.0) -> subprocess.CompletedProcess[str]:
-    code = f"import cbabo.cli as cli; cli.evaluating._CONNECT_SECONDS = {patience}; cli.main()"
+    code = f"import cbabo.surfaces.cli as cli; cli.evaluating._CONNECT_SECONDS = {patience}; cli.main()"
     return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
@@ -470,7 +470,7 @@ def test_the_address_of_the_dashboard_gets_one_sentence(study_file: Path) -> Non
 
 
 def test_without_dask_it_is_said_what_to_install(study_file: Path) -> None:
-    code = "import sys; sys.modules['distributed'] = None; from cbabo.cli import main; main()"
+    code = "import sys; sys.modules['distributed'] = None; from cbabo.surfaces.cli import main; main()"
     words = [sys.executable, "-c", code, "run", str(study_file), "--dask", "tcp://127.0.0.1:9"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

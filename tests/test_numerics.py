@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
-from cbabo.answers import Answer
-from cbabo.evaluations import Evaluation, Evaluations
-from cbabo.learner import Learner
-from cbabo.model import make_model
-from cbabo.refine import refine
-from cbabo.space import FloatArray
-from cbabo.step import step
+from cbabo.answering.answers import Answer
+from cbabo.answering.model import make_model
+from cbabo.answering.refine import refine
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.methods.learner import Learner
+from cbabo.methods.step import step
+from cbabo.numerics.arrays import FloatArray
 from learned import Simulate, evaluated, simulate_valley, valley
 
 SETTINGS = Settings.default().replace(library=24)
@@ -224,10 +224,10 @@ def test_a_variable_that_hardly_moves_on_a_large_offset() -> None:
         batch, state = step(evaluations, evaluations.running, state, SETTINGS, 0)
         new = [Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(batch)]
         evaluations = Evaluations(problem, (*evaluations, *new))
-    foresight = Learner.from_bytes(state).foresight
-    assert foresight is not None
-    assert len(foresight.errors) == 10
-    assert len(foresight.x) == 5
+    prequential = Learner.from_bytes(state).prequential
+    assert prequential is not None
+    assert len(prequential.errors) == 10
+    assert len(prequential.x) == 5
     assert share_feasible(make_model(evaluations, Learner.from_bytes(state), SETTINGS, 0), simulate) >= 0.9
 
 

@@ -9,26 +9,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbabo.constraints import Constraint as Constraint
-    from cbabo.model import Model as Model
-    from cbabo.problem import Objective as Objective
-    from cbabo.problem import Problem as Problem
-    from cbabo.settings import Settings as Settings
-    from cbabo.space import Discrete as Discrete
-    from cbabo.space import Integer as Integer
-    from cbabo.space import Real as Real
-    from cbabo.study import Study as Study
+    from cbabo.answering.model import Model as Model
+    from cbabo.domain.constraints import Constraint as Constraint
+    from cbabo.domain.problem import Objective as Objective
+    from cbabo.domain.problem import Problem as Problem
+    from cbabo.domain.space import Discrete as Discrete
+    from cbabo.domain.space import Integer as Integer
+    from cbabo.domain.space import Real as Real
+    from cbabo.methods.settings import Settings as Settings
+    from cbabo.study.study import Study as Study
 
 _HOMES = {
-    "Constraint": "cbabo.constraints",
-    "Discrete": "cbabo.space",
-    "Integer": "cbabo.space",
-    "Model": "cbabo.model",
-    "Objective": "cbabo.problem",
-    "Problem": "cbabo.problem",
-    "Real": "cbabo.space",
-    "Settings": "cbabo.settings",
-    "Study": "cbabo.study",
+    "Constraint": "cbabo.domain.constraints",
+    "Discrete": "cbabo.domain.space",
+    "Integer": "cbabo.domain.space",
+    "Model": "cbabo.answering.model",
+    "Objective": "cbabo.domain.problem",
+    "Problem": "cbabo.domain.problem",
+    "Real": "cbabo.domain.space",
+    "Settings": "cbabo.methods.settings",
+    "Study": "cbabo.study.study",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 

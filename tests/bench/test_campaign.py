@@ -185,7 +185,14 @@ class TestRunning:
     def test_killed_and_resumed_is_complete(self, tmp_path: Path) -> None:
         file = tmp_path / "many.yaml"
         file.write_text("name: many\nproblems: [active]\nmethods: [constant strictest]\nseeds: 12\n")
-        command = [sys.executable, "-c", "import cbabo.cli; cbabo.cli.main()", "bench", "run", str(file)]
+        command = [
+            sys.executable,
+            "-c",
+            "import cbabo.surfaces.cli; cbabo.surfaces.cli.main()",
+            "bench",
+            "run",
+            str(file),
+        ]
         process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         results, deadline = file.with_suffix(".csv"), time.monotonic() + 60.0
         while not (results.exists() and results.read_bytes().count(b"\n") > 5):

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from cbabo import Settings
+from cbabo.answering.model import Model
+from cbabo.answering.refine import refine
 from cbabo.bench import ours
 from cbabo.bench.baselines import BASELINES
 from cbabo.bench.methods import METHODS, Measures, Method, measure, rows_of
 from cbabo.bench.truth import truth
+from cbabo.domain.evaluations import Evaluation
 from cbabo.errors import InputError
-from cbabo.evaluations import Evaluation
-from cbabo.model import Model
 from cbabo.problems import ShippedProblem, get
-from cbabo.refine import refine
-from cbabo.study import Study
+from cbabo.study.study import Study
 
 QUICK = Settings.paper().replace(inner_steps=2, hidden_width=8, initial_evaluations=10, candidates=50)
 LISTS = ("direct", "refined", "random start", "evaluated")
@@ -124,7 +124,7 @@ class TestRegistry:
         def compute(shipped: ShippedProblem, seed: int, n: int) -> Measures:
             return {"value": len(shipped.problem.outputs) + 10.0 * seed + 100.0 * n}
 
-        monkeypatch.setitem(METHODS, "made up", Method(compute, 1, ("cbabo.settings",)))
+        monkeypatch.setitem(METHODS, "made up", Method(compute, 1, ("cbabo.methods.settings",)))
         assert measure("car", "made up", 2, 3) == {"value": 331.0}
 
     def test_a_baseline_answers_its_own_rows(self) -> None:

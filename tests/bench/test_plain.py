@@ -22,14 +22,14 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import cbabo
 from cbabo import Settings, Study, problems
-from cbabo.limits import Limits
-from cbabo.pcm import PCM, Adam
+from cbabo.methods.selection import ThresholdSampler, select
+from cbabo.methods.step import untrained
+from cbabo.network.pcm import PCM, Adam
+from cbabo.network.training import Trainee, learning_rate, loss_and_gradient, train
+from cbabo.numerics.seeding import child_seed
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child_seed
-from cbabo.selection import ThresholdSampler, select
-from cbabo.step import untrained
 from cbabo.surrogate import Hyperparameters, Surrogates, condition, fit
-from cbabo.training import Trainee, learning_rate, loss_and_gradient, train
+from cbabo.surrogate.limits import Limits
 
 with warnings.catch_warnings():  # BoTorch's dependencies use what torch deprecates
     warnings.simplefilter("ignore")

@@ -19,8 +19,8 @@ from cbabo.bench import pareto, rivals
 from cbabo.bench.methods import measure
 from cbabo.bench.rivals import Means, Solver, fitted_by_botorch, hypercube
 from cbabo.bench.truth import truth
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import get
-from cbabo.space import FloatArray
 from cbabo.surrogate import Surrogates
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # BoTorch's about its optimiser

@@ -440,7 +440,7 @@ def test_the_network_alone_meets_the_papers() -> None:
 
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_tables_print_in_every_format(name: str, duel: list[Row], capsys: pytest.CaptureFixture[str]) -> None:
-    from cbabo.cli.printing import print_frame
+    from cbabo.surfaces.cli.printing import print_frame
 
     whole = joined(
         *(answered("gkxwc2", "paper", stage, [1.0, 2.0]) for stage in STAGES[:-1]),

@@ -13,15 +13,22 @@ from cbabo.bench.versions import closure, version
 
 
 def test_a_closure_holds_lazy_and_indirect_imports() -> None:
-    found = closure(("cbabo.study",))
-    assert {"cbabo.study", "cbabo.model", "cbabo.surrogate.forms", "cbabo.surrogate.gp", "cbabo.settings"} <= found
-    assert not any(name.startswith(("cbabo.cli", "cbabo.bench")) for name in found)
+    found = closure(("cbabo.study.study",))
+    expected = {"study.study", "answering.model", "surrogate.forms", "surrogate.gp", "methods.settings"}
+    assert {f"cbabo.{name}" for name in expected} <= found
+    assert not any(name.startswith(("cbabo.surfaces.cli", "cbabo.bench")) for name in found)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_no_method_depends_on_what_only_shows_it(name: str) -> None:
     found = closure(METHODS[name].modules)
-    shown = ("cbabo.cli", "cbabo.bench.tables", "cbabo.bench.figures", "cbabo.bench.printed", "cbabo.bench.campaign")
+    shown = (
+        "cbabo.surfaces.cli",
+        "cbabo.bench.tables",
+        "cbabo.bench.figures",
+        "cbabo.bench.printed",
+        "cbabo.bench.campaign",
+    )
     assert not any(module.startswith(shown) for module in found)
     assert "cbabo.bench.truth" not in found
 
@@ -31,10 +38,10 @@ def test_baselines_do_not_depend_on_each_other_or_on_what_they_are_compared_with
     assert "cbabo.bench.baselines.improvement" in found
     assert "cbabo.bench.baselines.trustregion" not in found
     assert not found & {
-        "cbabo.pcm",
-        "cbabo.training",
-        "cbabo.model",
-        "cbabo.study",
+        "cbabo.network.pcm",
+        "cbabo.network.training",
+        "cbabo.answering.model",
+        "cbabo.study.study",
         "cbabo.bench.ours",
         "cbabo.bench.rivals",
     }
@@ -50,15 +57,19 @@ def test_what_a_package_passes_on_counts_singly() -> None:
 
 
 def test_recommending_counts_where_it_is_asked_for() -> None:
-    assert "cbabo.recommend" in closure(METHODS["case study"].modules)
-    assert "cbabo.recommend" not in closure(METHODS["default"].modules)
-    assert "cbabo.polish" in closure(METHODS["default"].modules)
+    assert "cbabo.decisions.recommend" in closure(METHODS["case study"].modules)
+    assert "cbabo.decisions.recommend" not in closure(METHODS["default"].modules)
+    assert "cbabo.solver.continuous" in closure(METHODS["default"].modules)
 
 
 def test_the_map_of_solved_answers_counts_where_it_is_measured() -> None:
-    assert {"cbabo.library", "cbabo.qp", "cbabo.distil"} <= closure(METHODS["default"].modules)
+    assert {"cbabo.solver.library", "cbabo.numerics.qp", "cbabo.network.distillation"} <= closure(
+        METHODS["default"].modules
+    )
     for name in ("paper", "lhs strong", "default focused"):
-        assert not {"cbabo.library", "cbabo.qp", "cbabo.distil"} & closure(METHODS[name].modules)
+        assert not {"cbabo.solver.library", "cbabo.numerics.qp", "cbabo.network.distillation"} & closure(
+            METHODS[name].modules
+        )
 
 
 def test_what_is_set_apart_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,14 +89,23 @@ def test_what_is_set_apart_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         ours.Map(quick)(problems.get("gkxwc2"), 3, 100)
     finally:
         sys.setprofile(before)
-    assert {"cbabo.training", "cbabo.belief", "cbabo.refine", "cbabo.surrogate.fit"} <= entered
+    assert {
+        "cbabo.network.training",
+        "cbabo.surrogate.posterior",
+        "cbabo.answering.refine",
+        "cbabo.surrogate.fit",
+    } <= entered
     assert not entered & set(SOLVING)
     assert set(SOLVING) <= closure(METHODS["default"].modules)
 
 
 def test_what_needs_no_surrogates_of_ours_does_not_depend_on_them() -> None:
-    assert not {"cbabo.study", "cbabo.model", "cbabo.polish"} & closure(METHODS["lhs plain"].modules)
-    assert {"cbabo.study", "cbabo.polish", "cbabo.bench.rivals"} <= closure(METHODS["lhs strong"].modules)
+    assert not {"cbabo.study.study", "cbabo.answering.model", "cbabo.solver.continuous"} & closure(
+        METHODS["lhs plain"].modules
+    )
+    assert {"cbabo.study.study", "cbabo.solver.continuous", "cbabo.bench.rivals"} <= closure(
+        METHODS["lhs strong"].modules
+    )
 
 
 @pytest.mark.parametrize("name", ["paper", "LogcEI", "lhs plain", "qLogNEHVI"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cbabo import problems
+from cbabo.domain.space import Discrete, Integer, Real
 from cbabo.errors import InputError
-from cbabo.space import Discrete, Integer, Real
 
 SHAPES = {
     "paper": "g01 13 9, g04 5 6, g07 10 8, g10 8 6, c13 10 3, ackley2 2 2, ackley6 6 2, ackley10 10 2, "

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from cbabo import Problem, Study
+from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, InputError, StorageError, StudyLockedError
-from cbabo.evaluations import Evaluations
 from cbabo.evaluators.function import current_evaluation
 from cbabo.storage import database as module
 from cbabo.storage import schema
@@ -438,7 +438,7 @@ def test_a_newer_revision_is_refused(postgres: Server, study: Study, beam: Probl
 def test_an_older_revision_is_upgraded_by_the_command(
     study: Study, postgres: Server, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cbabo.cli import app
+    from cbabo.surfaces.cli import app
 
     study.run(simulate_beam, budget=3)
     (tmp_path / "r0002_note.py").write_text(
@@ -477,7 +477,7 @@ def test_an_upgrade_that_fails_changes_nothing(
 
 
 def test_without_psycopg_it_is_said_what_to_install() -> None:
-    code = "import sys; sys.modules['psycopg'] = None; from cbabo.cli import main; main()"
+    code = "import sys; sys.modules['psycopg'] = None; from cbabo.surfaces.cli import main; main()"
     words = [sys.executable, "-c", code, "status", f"postgresql://engineer:{PASSWORD}@127.0.0.1/studies::beam"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

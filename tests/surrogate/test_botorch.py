@@ -8,9 +8,9 @@ from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
 from shapes import tensors
 
-from cbabo.belief import calibrated, measured_kappa
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.kernel import ADDITIVE, ROUGH, SMOOTH
+from cbabo.surrogate.posterior import calibrated, measured_kappa
 
 
 def points(b: int, d: int, seed: int = 5) -> torch.Tensor:

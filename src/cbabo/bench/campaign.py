@@ -24,11 +24,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cbabo import problems
 from cbabo.bench.methods import ALL_ROWS, METHODS, Measures, measure
+from cbabo.domain.notation import read_yaml, sentence
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import describe
 from cbabo.evaluators.guard import Guardian
 from cbabo.evaluators.pool import WorkerPool
-from cbabo.notation import read_yaml, sentence
 
 COLUMNS = ("problem", "method", "seed", "n", "code", "seconds", "measures")
 ROUGH_SECONDS = 60.0

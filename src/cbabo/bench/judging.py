@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cbabo.bench.truth import truth
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child
-from cbabo.space import FloatArray
 
 QUERIES = 1000
 PAIRS = 10_000

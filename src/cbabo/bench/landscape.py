@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import fmin_slsqp
 from scipy.stats import qmc
 
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
-from cbabo.space import FloatArray
 
 _slsqp: Callable[..., Any] = fmin_slsqp  # its stubs ask for shapes that arrays here do not state
 _STEP = 3e-6  # of a variable's range: half a central difference

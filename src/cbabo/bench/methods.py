@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cbabo import distil, library, problems, recommend
+from cbabo import problems
 from cbabo.bench import ours, pareto, rivals, straight, strong
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
@@ -14,9 +14,12 @@ from cbabo.bench.judging import Measures, queries
 from cbabo.bench.ours import learned
 from cbabo.bench.truth import truth
 from cbabo.bench.versions import version
+from cbabo.decisions import recommend
+from cbabo.methods.settings import Settings
+from cbabo.network import distillation
+from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
-from cbabo.settings import Settings
-from cbabo.threads import one_thread
+from cbabo.solver import library
 
 __all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "learned", "measure", "queries", "rows_of"]
 
@@ -26,14 +29,14 @@ ALL_ROWS = 100
 SOLVING = tuple(
     f"cbabo.{name}"
     for name in (
-        "batch",
-        "correct",
-        "foresight",
-        "hazard",
-        "lattice",
-        "mixed",
-        "polish",
-        "slsqp",
+        "methods.batch",
+        "methods.correction",
+        "surrogate.prequential",
+        "surrogate.failures",
+        "solver.lattice",
+        "solver.mixed",
+        "solver.continuous",
+        "numerics.slsqp",
         "surrogate.forms",
         "surrogate.pointwise",
         "surrogate.warp",
@@ -82,7 +85,7 @@ def _learned(settings: Settings, *, whole: bool = False) -> Method:
     compute, stated = ours.Map(settings, whole), f"{settings!r} {whole}"
     if settings.answer == "network":
         return Method(compute, 34, (ours.__name__,), stated=stated, apart=SOLVING)
-    return Method(compute, 34, (ours.__name__, library.__name__, distil.__name__), stated=stated)
+    return Method(compute, 34, (ours.__name__, library.__name__, distillation.__name__), stated=stated)
 
 
 def _single(compute: Compute, iterations: int = 0) -> Method:

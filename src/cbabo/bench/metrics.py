@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cbabo.errors import InputError
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 
 _TIE = 1e-6  # of max(1, |f|): objectives that count as equal
 _DRAWS = 2000  # bootstrap resamples

@@ -21,11 +21,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from cbabo import seeding
 from cbabo.bench.landscape import Descent, Landscape
+from cbabo.numerics import seeding
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem, analytic, engineering
 from cbabo.problems.shipped import Function
-from cbabo.space import FloatArray
 
 _GAIN = 1e-10  # of max(1, |f|): less is no gain
 _PASSES = 6

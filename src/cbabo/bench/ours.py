@@ -10,17 +10,18 @@ import numpy as np
 import pandas as pd
 import torch
 
+from cbabo.answering.model import Model
+from cbabo.answering.refine import refine
 from cbabo.bench.judging import Judged, Measures, best_evaluated, direct, judge, judged, not_rising, ordered_pairs
 from cbabo.bench.truth import truth
-from cbabo.evaluations import Evaluation
+from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.space import Point
 from cbabo.evaluators.function import perform
-from cbabo.model import Model
+from cbabo.methods.settings import Settings
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
-from cbabo.refine import refine
-from cbabo.seeding import child
-from cbabo.settings import Settings
-from cbabo.space import FloatArray, Point
-from cbabo.study import Study
+from cbabo.study.study import Study
 
 BUDGET = 200
 CHECKPOINTS = (60, 100, 150)

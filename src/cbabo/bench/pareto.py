@@ -36,14 +36,14 @@ from torch import Tensor
 
 from cbabo.bench.judging import Measures, best_evaluated
 from cbabo.bench.truth import truth
-from cbabo.designs import latin_hypercube
+from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
-from cbabo.problem import Problem
+from cbabo.methods.designs import latin_hypercube
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child_seed
+from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child_seed
-from cbabo.space import FloatArray
 from cbabo.surrogate import Hyperparameters, fit
-from cbabo.threads import one_thread
 
 _INITIAL, _BUDGET, _BATCH = 30, 200, 5
 _MOST_CONSTRAINTS = 2

@@ -30,11 +30,11 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.quasirandom import SobolEngine
 
-from cbabo.problem import Problem
+from cbabo.domain.problem import Problem
+from cbabo.methods.settings import Settings
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child, child_seed
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child, child_seed
-from cbabo.settings import Settings
-from cbabo.space import FloatArray
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from scipy.stats import qmc
 
 from cbabo.bench.judging import QUERIES, Measures, direct
 from cbabo.bench.truth import truth
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
-from cbabo.seeding import child
-from cbabo.space import FloatArray
 from cbabo.surrogate import Hyperparameters, Surrogates, condition
 
 DESIGNS = 200

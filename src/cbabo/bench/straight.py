@@ -6,8 +6,8 @@ import time
 
 from cbabo.bench import plain
 from cbabo.bench.judging import Measures, direct
+from cbabo.methods.settings import Settings
 from cbabo.problems import ShippedProblem
-from cbabo.settings import Settings
 
 _BUDGET = 200
 

@@ -10,9 +10,9 @@ import pandas as pd
 from cbabo.bench.judging import Measures
 from cbabo.bench.ours import predicted
 from cbabo.bench.rivals import hypercube
+from cbabo.methods.settings import Settings
 from cbabo.problems import ShippedProblem
-from cbabo.settings import Settings
-from cbabo.study import Study
+from cbabo.study.study import Study
 
 
 def lhs_strong(shipped: ShippedProblem, seed: int, n: int) -> Measures:

@@ -21,10 +21,10 @@ from scipy.stats import qmc
 
 from cbabo import problems
 from cbabo.bench.optima import Optimum, solve_all
-from cbabo.constraints import ThresholdsLike
+from cbabo.domain.constraints import ThresholdsLike
 from cbabo.errors import InputError
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
-from cbabo.space import FloatArray
 
 ENDS = ("strictest", "relaxed")
 _TYPICAL = 10_000  # Sobol designs whose median objective stands for an ordinary design

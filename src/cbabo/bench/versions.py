@@ -16,9 +16,9 @@ _PACKAGE = "cbabo"
 _APART = (
     "cbabo.bench.truth",  # read for its fixed thresholds: how its optima were found does not matter
     # what a model makes when first asked for it; methods that ask for it name it
-    "cbabo.recommend",
-    "cbabo.library",
-    "cbabo.distil",
+    "cbabo.decisions.recommend",
+    "cbabo.solver.library",
+    "cbabo.network.distillation",
 )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from cbabo.constraints import Constraint
-from cbabo.problem import Problem
+from cbabo.domain.constraints import Constraint
+from cbabo.domain.problem import Problem
 from cbabo.problems import paper
 from cbabo.problems.shipped import ShippedProblem
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 
 C13_SHIFT = np.array(
     [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 
 _TRUSS_SMALLEST_AREA = 1e-5
 

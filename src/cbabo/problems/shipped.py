@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cbabo.constraints import Constraint
+from cbabo.domain.constraints import Constraint
+from cbabo.domain.problem import Objective, Problem
+from cbabo.domain.space import Discrete, Integer, Real
 from cbabo.errors import InputError
-from cbabo.problem import Objective, Problem
-from cbabo.space import Discrete, FloatArray, Integer, Real
+from cbabo.numerics.arrays import FloatArray
 
 Suite = Literal["paper", "variant", "active"]
 Function = Callable[[FloatArray], tuple[FloatArray, FloatArray]]

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from cbabo.domain.evaluations import Evaluation, Kind, Trial
+from cbabo.domain.focus import Focus
+from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError, StudyLockedError
-from cbabo.evaluations import Evaluation, Kind, Trial
-from cbabo.focus import Focus
-from cbabo.problem import Problem
-from cbabo.settings import Settings
+from cbabo.methods.settings import Settings
 from cbabo.storage.database import Database
 from cbabo.storage.lock import HEARTBEAT_SECONDS, Holder, beat, read_holder, write_holder
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, STUDIES

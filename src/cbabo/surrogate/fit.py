@@ -26,12 +26,12 @@ import torch
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
+from cbabo.numerics.threads import one_thread
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
-from cbabo.threads import one_thread
 
 _SUBSET = 256  # evaluations that starts from scratch see at most
 _ROUGH = 1e-4  # tolerance of their descents; the best one goes on

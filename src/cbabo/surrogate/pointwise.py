@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import kernel
 from cbabo.surrogate.gp import Surrogates
 

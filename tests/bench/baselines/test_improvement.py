@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from cbabo import problems
-from cbabo.acquisition import log_constrained_improvement as engine
 from cbabo.bench.baselines.ascent import Criterion, maximise
 from cbabo.bench.baselines.improvement import constrained_improvement, log_constrained_improvement
 from cbabo.bench.baselines.sequential import Data, Task, initial_data
-from cbabo.limits import Limits
+from cbabo.methods.acquisition import log_constrained_improvement as engine
 from cbabo.surrogate import Surrogates, fit
+from cbabo.surrogate.limits import Limits
 from learned import unit_points
 
 NAMES = ["three_truss", "g04", "car"]

@@ -14,7 +14,7 @@ from cbabo import Settings, Study, problems
 from cbabo.bench.baselines import BASELINES
 from cbabo.bench.baselines.sequential import Data, Task, budget_split, initial_data, measure, search
 from cbabo.errors import InputError
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 
 
 def task_of(name: str, theta: float = 0.5, seed: int = 0) -> tuple[Task, Data]:

@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from cbabo.bench.baselines.sequential import Data, Task
-from cbabo.quasirandom import sobol
-from cbabo.seeding import child
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.seeding import child
 from cbabo.surrogate import Surrogates
 
 Criterion = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]

@@ -12,8 +12,8 @@ from collections.abc import Generator
 import numpy as np
 
 from cbabo.bench.baselines.sequential import Data, Task
-from cbabo.seeding import child
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 
 _STEP = 0.25
 

@@ -20,10 +20,10 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
-from cbabo.acquisition import log_improvement
 from cbabo.bench.baselines.ascent import Criterion, maximise
 from cbabo.bench.baselines.sequential import Data, Task, fitted
-from cbabo.space import FloatArray
+from cbabo.methods.acquisition import log_improvement
+from cbabo.numerics.arrays import FloatArray
 
 _FAR = -1e3  # of u: below, Phi / h is -u - 2 / u
 

@@ -29,9 +29,9 @@ from torch import Tensor
 
 from cbabo.bench.baselines.ascent import Criterion, maximise
 from cbabo.bench.baselines.sequential import Data, Task, fitted
-from cbabo.quasirandom import sobol
-from cbabo.seeding import child_seed
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.seeding import child_seed
 
 _SAMPLES = 256
 _LEAST_RHO, _FIRST_LEAST_RHO = 1e-9, 1e-3

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbabo.quasirandom import sobol
+from cbabo.numerics.quasirandom import sobol
 from cbabo.surrogate import Surrogates, kernel
 
 _FREQUENCIES = 512

@@ -21,14 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cbabo.designs import latin_hypercube, snapped
 from cbabo.errors import InputError
+from cbabo.methods.designs import latin_hypercube, snapped
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.seeding import child_seed
+from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
-from cbabo.quasirandom import sobol
-from cbabo.seeding import child_seed
-from cbabo.space import FloatArray
 from cbabo.surrogate import Hyperparameters, Priors, Surrogates, fit
-from cbabo.threads import one_thread
 
 INITIAL = 30
 """Evaluations that all methods share: the Latin hypercube with which a study of the same seed begins."""

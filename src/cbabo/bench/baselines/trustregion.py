@@ -28,9 +28,9 @@ from torch import Tensor
 
 from cbabo.bench.baselines import paths
 from cbabo.bench.baselines.sequential import Data, Task, fitted
-from cbabo.quasirandom import sobol
-from cbabo.seeding import child
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.seeding import child
 from cbabo.surrogate import Surrogates
 
 _FIRST, _LEAST, _LARGEST = 0.8, 0.5**7, 1.6

@@ -13,17 +13,18 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from cbabo import problems
+from cbabo.answering.model import Model
+from cbabo.answering.refine import refine
 from cbabo.bench.campaign import Row
 from cbabo.bench.figures.style import FEASIBLE, INFEASIBLE, INK, OPTIMUM, PALETTE, REFINED, drawing
 from cbabo.bench.judging import queries
 from cbabo.bench.ours import BUDGET
-from cbabo.evaluations import Evaluation
-from cbabo.model import Model
+from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.space import Point
+from cbabo.methods.settings import Settings
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
-from cbabo.refine import refine
-from cbabo.settings import Settings
-from cbabo.space import FloatArray, Point
-from cbabo.study import Study
+from cbabo.study.study import Study
 
 PROBLEMS = ("gkxwc1", "gkxwc2", "three_truss")
 SEED = 0

@@ -18,8 +18,8 @@ from cbabo.bench.campaign import Row
 from cbabo.bench.metrics import losses
 from cbabo.bench.truth import truth
 from cbabo.errors import InputError
+from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import Suite
-from cbabo.space import FloatArray
 
 STAGES = ("direct", "network", "fast", "refined", "random start", "evaluated", "best")
 SUITES: tuple[Suite, ...] = ("paper", "active", "variant")

@@ -29,7 +29,7 @@ from cbabo.bench.tables.answers import (
     with_losses,
 )
 from cbabo.bench.truth import Truth, truth
-from cbabo.space import FloatArray
+from cbabo.numerics.arrays import FloatArray
 
 CHECKPOINTS = (60, 100, 150)
 BUDGET = 200

@@ -13,7 +13,7 @@ from cbabo.bench.printed import CASE_STUDY, printed
 from cbabo.bench.tables.answers import answers, of, required, units
 from cbabo.bench.tables.duels import BASELINES
 from cbabo.bench.truth import truth
-from cbabo.settings import Settings
+from cbabo.methods.settings import Settings
 
 _MARGIN = 5.0  # points beyond the paper's deviation within which a feasible share counts as reproduced
 _TIE = 1e-6  # of max(1, |f|): objectives that share the first place

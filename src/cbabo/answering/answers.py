@@ -1,0 +1,78 @@
+"""What is handed to people: named records with plain floats, in natural units and the user's directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cbabo.domain.space import Point
+
+Status = Literal["predicted", "verified", "unreachable"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its uncertainty; a measured one has none."""
+
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The design for given thresholds."""
+
+    thresholds: Mapping[str, float]
+    """The limits it was asked for."""
+    point: Point
+    """The design: legal values."""
+    objective: Estimate
+    outputs: Mapping[str, Estimate]
+    """Every output of the problem, the objective among them."""
+    probability_feasible: float
+    """That all limits are obeyed; 1 or 0 once measured."""
+    status: Status
+    """predicted: by the model; verified: measured; unreachable: no design is believed to obey these limits."""
+    closest_thresholds: Mapping[str, float] | None = None
+    """The nearest limits that can be met, where these are unreachable."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def verified(self) -> bool:
+        """Whether the design was measured."""
+        return self.status == "verified"
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all limits are obeyed: as measured once verified, else more likely than not."""
+        return self.probability_feasible > 0.5
+
+
+@dataclass(frozen=True)
+class LimitChange:
+    """What a recommendation does to one limit."""
+
+    intent: str
+    before: float
+    after: float
+    effect: float
+    """What this change alone does to the predicted objective; above zero is better."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Limits proposed in the direction of the intents."""
+
+    thresholds: Mapping[str, float]
+    answer: Answer
+    """The design for them, as predicted."""
+    base: Answer
+    """The design for the limits it started from, as predicted."""
+    improvement: float
+    """Predicted gain of the objective over the base; above zero is better, for minimize and maximize alike."""
+    utility: float
+    """The score by which it was chosen."""
+    changes: Mapping[str, LimitChange]
+    alternatives: tuple[Recommendation, ...] = ()
+    """Other proposals, clearly different from this one and from each other, in the order of their score."""

@@ -1,0 +1,66 @@
+"""How far a model may be believed: every measured design predicted from all others.
+
+Symbols and shapes
+    observed         n x q    measured outputs, natural units
+    predicted, std   n x q    what all other designs say about them
+    z                n x q    by how many deviations they erred, as the surrogates learn the outputs; standard normal if the
+                              deviations are right
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from cbabo.answering.model import Model
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.threads import one_thread
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Probabilities of the central intervals by which calibration is judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """Leave-one-out predictions of all outputs."""
+
+    outputs: tuple[str, ...]
+    ids: NDArray[np.int64]
+    """n, the evaluations."""
+    observed: FloatArray
+    predicted: FloatArray
+    std: FloatArray
+    z: FloatArray
+    explained: FloatArray
+    """The share of each output's variance (q) that the predictions explain, as the surrogates learn it: 1 is perfect, 0 no better
+    than the mean."""
+
+    @cached_property
+    def covered(self) -> FloatArray:
+        """The share of each output's measurements (levels x q) that lie in the central interval of each level."""
+        z = np.abs(self.z)
+        return np.array([(z <= ndtri(0.5 + 0.5 * level)).mean(axis=0) for level in LEVELS])
+
+
+def judge(model: Model) -> Quality:
+    """Predict every measured design that the surrogates learned from by all others, hyperparameters kept."""
+    measured = model.posterior.measured
+    with one_thread():
+        mean, deviation = model.surrogates.leave_one_out()
+        y = model.surrogates.y
+        z, explained = ((y - mean) / deviation).numpy(), explained_share(y.numpy(), mean.numpy())
+        predicted, std = (part.numpy() for part in model.posterior.natural(mean, deviation))
+    ids = np.array([row.id for row in measured], dtype=np.int64)
+    return Quality(model.problem.outputs, ids, measured.y, predicted, std, z, explained)
+
+
+def explained_share(observed: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Return the share of the variance of each column (q) that predictions explain; 1 for a constant one."""
+    error = np.square(observed - predicted).sum(axis=0)
+    spread = np.square(observed - observed.mean(axis=0)).sum(axis=0)
+    constant = spread == 0.0
+    return np.where(constant, 1.0, 1.0 - error / np.where(constant, 1.0, spread))

@@ -1,0 +1,1 @@
+"""What helps to choose limits: recommendations and trade-offs."""

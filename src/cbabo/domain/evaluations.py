@@ -1,0 +1,140 @@
+"""Frozen tables of what was measured.
+
+An evaluation is one expensive call and its outcome. Raw outputs are kept as they came, further numbers of the
+simulator included; a failed evaluation keeps its reason and is never used as a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from cbabo.domain.problem import RESERVED, Problem
+from cbabo.domain.space import Point
+from cbabo.numerics.arrays import FloatArray
+
+State = Literal["complete", "failed", "running"]
+Kind = Literal["run", "import", "refine"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One expensive call."""
+
+    id: int
+    """Its number in the study, counted from 1."""
+    state: State
+    """running: asked for, no outcome yet."""
+    kind: Kind
+    """run: proposed by the method; import: an old run; refine: spent on one answer."""
+    point: Mapping[str, float]
+    """The design, in natural units."""
+    outputs: Mapping[str, float]
+    """Every number that the simulator returned; empty unless complete."""
+    failure: str | None = None
+    """Why it failed, in one line."""
+    log: str = ""
+    """The tail of what a failed simulator printed."""
+    started: datetime | None = None
+    """When the simulator was started, in UTC."""
+    seconds: float | None = None
+    """How long it ran."""
+    worker: str | None = None
+    """Where it ran: host:process."""
+
+
+@dataclass(frozen=True)
+class Evaluations(Sequence[Evaluation]):
+    """The evaluations of a study at one moment, in the order of their ids."""
+
+    problem: Problem
+    rows: tuple[Evaluation, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self.rows)
+
+    @cached_property
+    def complete(self) -> Evaluations:
+        """Only those with measured outputs."""
+        return self._where("complete")
+
+    @cached_property
+    def failed(self) -> Evaluations:
+        """Only those that failed."""
+        return self._where("failed")
+
+    @cached_property
+    def running(self) -> Evaluations:
+        """Only those asked for and without an outcome yet."""
+        return self._where("running")
+
+    @cached_property
+    def requested(self) -> int:
+        """How many count against the budget: all that `run` and `ask` requested, failed ones included."""
+        return sum(row.kind == "run" for row in self.rows)
+
+    @cached_property
+    def x(self) -> FloatArray:
+        """The designs in the unit cube, n x d."""
+        space = self.problem.space
+        return space.unit(space.array([row.point for row in self.rows]))
+
+    @cached_property
+    def y(self) -> FloatArray:
+        """The problem's outputs, n x q, raw and in natural units; NaN where there is no measurement."""
+        names = self.problem.outputs
+        values = [[row.outputs.get(name, np.nan) for name in names] for row in self.rows]
+        return np.array(values, dtype=np.float64).reshape(-1, len(names))
+
+    def best(self, thresholds: Mapping[str, float]) -> Evaluation | None:
+        """Return the measured design with the best objective among those that obey these limits, if any."""
+        limits = self.problem.box.row(thresholds)
+        measured = self.complete
+        objective = self.problem.objective.sign * measured.y[:, 0]
+        usable = self.problem.box.feasible(measured.y, np.repeat(limits, len(measured), axis=0))
+        usable &= np.isfinite(objective)
+        if not usable.any():
+            return None
+        return measured.rows[int(np.argmin(np.where(usable, objective, np.inf)))]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with one row per evaluation, failed ones included.
+
+        Columns: id, state, kind, the variables, the outputs, further numbers of the simulator, failure,
+        started, seconds, worker. A further number whose name is taken gets the column "output <name>".
+        """
+        extras = dict.fromkeys(name for row in self.rows for name in row.outputs if name not in self.problem.outputs)
+        columns: dict[str, Any] = {name: [getattr(r, name) for r in self.rows] for name in ("id", "state", "kind")}
+        for name in self.problem.space.names:
+            columns[name] = [r.point[name] for r in self.rows]
+        for name in (*self.problem.outputs, *extras):
+            title = name
+            while title in columns or title in RESERVED:
+                title = f"output {title}"
+            columns[title] = np.array([r.outputs.get(name, np.nan) for r in self.rows], dtype=np.float64)
+        for name in ("failure", "started", "seconds", "worker"):
+            columns[name] = [getattr(r, name) for r in self.rows]
+        return pd.DataFrame(columns).astype({"seconds": np.float64})
+
+    def _where(self, state: State) -> Evaluations:
+        return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A design that was asked for and awaits its outcome."""
+
+    id: int
+    point: Point

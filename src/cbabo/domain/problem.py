@@ -1,0 +1,222 @@
+"""A problem as an engineer states it: variables, one objective, constraints whose limits may move."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+
+from cbabo.domain.constraints import Constraint, ThresholdBox
+from cbabo.domain.notation import parse_constraint, parse_objective, read_yaml, sentence
+from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
+from cbabo.errors import InputError, shown
+
+RESERVED = ("id", "state", "kind", "failure", "started", "seconds", "worker")
+"""Columns of a study's table of evaluations; no variable or output may be called so."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The output to be minimised or maximised."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    name: str
+    unit: str = field(default="", kw_only=True)
+    direction: Literal["minimize", "maximize"] = field(default="minimize", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", check_name("objective", self.name))
+        object.__setattr__(self, "unit", check_unit(f"objective {self.name!r}", self.unit))
+        if not isinstance(self.direction, str) or self.direction not in ("minimize", "maximize"):
+            raise InputError(
+                f"objective {self.name!r}: direction must be 'minimize' or 'maximize', got {shown(self.direction)}"
+            )
+
+    @property
+    def sign(self) -> float:
+        """+1 to minimise, -1 to maximise: sign * objective is what gets smaller."""
+        return 1.0 if self.direction == "minimize" else -1.0
+
+
+def _constraint(value: Any) -> Any:
+    """Read a short string; from_dict leaves the rest to pydantic."""
+    if isinstance(value, Mapping) and value.get("sense") in ("=", "=="):
+        raise InputError(
+            f"constraint {shown(value.get('name'))}: equality constraints are not supported; "
+            "state two limits, one <= and one >="
+        )
+    return Constraint(**parse_constraint(value)) if isinstance(value, str) else value
+
+
+def _objective(value: Any) -> Any:
+    """Read a short string; from_dict leaves the rest to pydantic."""
+    if isinstance(value, list | tuple):
+        raise InputError(
+            f"objective: expected one objective, got a list of {len(value)}; several objectives are not supported"
+        )
+    return Objective(**parse_objective(value)) if isinstance(value, str) else value
+
+
+def _variables(value: Any) -> Any:
+    return _listed("variables", value)
+
+
+def _constraints(value: Any) -> Any:
+    return _listed("constraints", value)
+
+
+def _listed(where: str, value: Any) -> Any:
+    """Refuse what has no order of its own, and the single thing where a list of them is expected."""
+    if isinstance(value, list | tuple):
+        return value
+    raise InputError(f"{where}: expected a list, got {shown(value)}")
+
+
+@dataclass(frozen=True, init=False)
+class Problem:
+    """One objective and constraints over named variables; checks itself when made."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    name: str
+    variables: Annotated[tuple[Variable, ...], BeforeValidator(_variables)]
+    objective: Annotated[Objective, BeforeValidator(_objective, json_schema_input_type=str | Objective)]
+    constraints: Annotated[
+        tuple[Annotated[Constraint, BeforeValidator(_constraint, json_schema_input_type=str | Constraint)], ...],
+        BeforeValidator(_constraints),
+    ]
+
+    def __init__(
+        self,
+        name: str,
+        variables: Sequence[Real | Integer | Discrete],
+        objective: Objective | str,
+        constraints: Sequence[Constraint | str],
+    ) -> None:
+        self.__dict__.update(
+            name=name,
+            variables=tuple(_variables(variables)),
+            objective=_objective(objective),
+            constraints=tuple(_constraint(c) for c in _constraints(constraints)),
+        )
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise InputError(f"problem: the name must be a non-empty printable string, got {shown(self.name)}")
+        self.__dict__.update(name=str(self.name))
+        if not self.variables:
+            raise InputError("problem: at least one variable is needed, got none")
+        _refuse_others("variables", self.variables, (Real, Integer, Discrete))
+        _refuse_others("objective", [self.objective], (Objective,))
+        _refuse_others("constraints", self.constraints, (Constraint,))
+        _refuse_duplicates("variable", [v.name for v in self.variables])
+        _refuse_duplicates("constraint", [c.name for c in self.constraints])
+        if not self.box.movable:
+            raise InputError("constraints: at least one limit must be movable (low and high), got none")
+        taken = {v.name for v in self.variables}
+        for name in (*self.outputs, *(c.name for c in self.constraints)):
+            if name in taken:
+                raise InputError(f"problem: {name!r} is both a variable and an output; rename one of them")
+        for name in (*taken, *self.outputs):
+            if name in RESERVED:
+                raise InputError(f"problem: the name {name!r} is reserved for the table of evaluations; choose another")
+
+    @cached_property
+    def space(self) -> Space:
+        """The variables and the unit cube."""
+        return Space(self.variables)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Every raw output that the simulator must return, the objective first, each once."""
+        limited = (name for c in self.constraints for name in c.output_names)
+        return tuple(dict.fromkeys([self.objective.name, *limited]))
+
+    @cached_property
+    def box(self) -> ThresholdBox:
+        """The limits and the box in which they may move."""
+        return ThresholdBox(self.constraints, self.outputs)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything that the problem states."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """State the problem in plain values, defaults left out; `from_dict` reads it back."""
+        return {
+            "name": self.name,
+            "variables": [_plain(v) for v in self.variables],
+            "objective": _plain(self.objective),
+            "constraints": [_plain(c) for c in self.constraints],
+        }
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, Any]) -> Problem:
+        """Read a problem from plain values."""
+        if not isinstance(stated, Mapping):
+            raise InputError(
+                f"problem: expected a mapping of name, variables, objective and constraints, got {shown(stated)}"
+            )
+        if "objectives" in stated:
+            raise InputError("objectives: several objectives are not supported; state one as 'objective'")
+        try:
+            return _ADAPTER.validate_python(dict(stated))
+        except ValidationError as error:
+            raise InputError(sentence(error)) from error
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Problem:
+        """Read the `problem:` section of a YAML file."""
+        content = read_yaml(path)
+        if "problem" not in content:
+            raise InputError(f"{path}: expected a 'problem:' section, got {shown(list(content))}")
+        try:
+            return cls.from_dict(content["problem"])
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def to_yaml(self) -> str:
+        """Write the problem as the `problem:` section of a YAML file."""
+        return yaml.safe_dump({"problem": self.to_dict()}, sort_keys=False, allow_unicode=True)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the `problem:` section."""
+        return _ADAPTER.json_schema()
+
+
+_ADAPTER: TypeAdapter[Problem] = TypeAdapter(Problem)
+
+
+def _plain(value: Real | Integer | Discrete | Objective | Constraint) -> dict[str, Any]:
+    """Return the fields that differ from their defaults, and what tells one kind from another; lists for tuples."""
+    plain: dict[str, Any] = {}
+    for item in fields(value):
+        content = getattr(value, item.name)
+        default = None if item.default is MISSING else item.default
+        if content == default and item.name not in ("type", "sense"):
+            continue
+        if item.name == "outputs" and content == (value.name,):
+            continue
+        plain[item.name] = list(content) if isinstance(content, tuple) else content
+    return plain
+
+
+def _refuse_others(where: str, values: Sequence[object], kinds: tuple[type, ...]) -> None:
+    for value in values:
+        if not isinstance(value, kinds):
+            raise InputError(f"{where}: expected {' or '.join(k.__name__ for k in kinds)}, got {shown(value)}")
+
+
+def _refuse_duplicates(kind: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{kind} {name!r} is stated {names.count(name)} times; names must be different")

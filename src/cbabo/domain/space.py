@@ -1,0 +1,324 @@
+"""Variables and the unit cube.
+
+x is n x d in [0, 1]: the designs as the method sees them. A point is one design in natural units, by name; the
+values in a point are always legal: inside the bounds, integers whole, discrete values exactly from their list.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import ConfigDict, Field, PlainValidator
+
+from cbabo.domain.notation import number
+from cbabo.errors import InputError, shown
+from cbabo.numerics.arrays import FloatArray, finite, is_number, number_rows
+
+Point = dict[str, float]
+
+
+def _read_numbers(given: Any) -> Any:
+    return [number(v) for v in given] if isinstance(given, list | tuple) else given
+
+
+def _require_type(schema: dict[str, Any]) -> None:
+    schema["required"].append("type")  # it has a default in Python, but a file must state it
+
+
+Number = Annotated[float, PlainValidator(number, json_schema_input_type=float)]
+"""A number as a file may state it; the dataclass that holds it judges it."""
+
+_Whole = Annotated[int, PlainValidator(number, json_schema_input_type=int)]
+_Numbers = Annotated[tuple[float, ...], PlainValidator(_read_numbers, json_schema_input_type=list[float])]
+_STRICT = ConfigDict(extra="forbid", json_schema_extra=_require_type)
+_TOLERANCE = 1e-9  # of a variable's range: how far off a legal value an imported number may be
+
+
+@dataclass(frozen=True)
+class Real:
+    """A continuous variable; with `log=True` the unit cube is laid out on its logarithm."""
+
+    __pydantic_config__ = _STRICT
+    name: str
+    low: Number
+    high: Number
+    log: bool = False
+    unit: str = ""
+    type: Literal["real"] = field(default="real", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_labels(self, "real")
+        _check_bounds(self)
+        if not isinstance(self.log, bool | np.bool_):
+            raise InputError(f"variable {self.name!r}: log must be True or False, got {shown(self.log)}")
+        object.__setattr__(self, "log", bool(self.log))
+        if self.log and self.low <= 0:
+            raise InputError(f"variable {self.name!r}: log=True needs low > 0, got low={self.low!r}")
+        if self.log and math.isinf(self.high / self.low):
+            raise InputError(f"variable {self.name!r}: high / low is too large for log=True, raise low={self.low!r}")
+
+    @property
+    def values(self) -> None:
+        """A continuous variable has no list of values."""
+
+    def to_unit(self, values: FloatArray) -> FloatArray:
+        """Map natural values to [0, 1]."""
+        if self.log:
+            return np.asarray(np.log(values / self.low) / math.log(self.high / self.low))
+        return (values - self.low) / (self.high - self.low)
+
+    def from_unit(self, u: FloatArray) -> FloatArray:
+        """Map [0, 1] to natural values, never outside the bounds."""
+        u = np.clip(u, 0.0, 1.0)
+        if self.log:
+            values = self.low * np.exp(u * math.log(self.high / self.low))
+        else:
+            values = self.low + u * (self.high - self.low)
+        return np.clip(np.where(u == 1.0, self.high, values), self.low, self.high)
+
+    def spread(self, u: FloatArray) -> FloatArray:
+        """Map uniform draws to natural values that fill the unit interval evenly."""
+        return self.from_unit(u)
+
+
+class _Lattice:
+    """What Integer and Discrete share: a sorted list of legal values, placed in the unit interval by value."""
+
+    name: str
+
+    def _legal(self) -> FloatArray:
+        raise NotImplementedError
+
+    def to_unit(self, values: FloatArray) -> FloatArray:
+        """Map natural values to [0, 1]."""
+        legal = self._legal()
+        return np.asarray((values - legal[0]) / (legal[-1] - legal[0]))
+
+    def from_unit(self, u: FloatArray) -> FloatArray:
+        """Map [0, 1] to the nearest legal value."""
+        legal = self._legal()
+        return legal[_nearest(legal, legal[0] + np.clip(u, 0.0, 1.0) * (legal[-1] - legal[0]))]
+
+    def spread(self, u: FloatArray) -> FloatArray:
+        """Map uniform draws to legal values, each with the same share."""
+        legal = self._legal()
+        return legal[np.clip((u * len(legal)).astype(np.int64), 0, len(legal) - 1)]
+
+
+@dataclass(frozen=True)
+class Integer(_Lattice):
+    """A whole number between low and high, both included."""
+
+    __pydantic_config__ = _STRICT
+    name: str
+    low: _Whole
+    high: _Whole
+    unit: str = ""
+    type: Literal["integer"] = field(default="integer", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_labels(self, "integer")
+        _check_bounds(self)
+        for bound in ("low", "high"):
+            value = getattr(self, bound)
+            if value != int(value) or abs(value) > 2**53:
+                expected = "whole" if value != int(value) else "between -2**53 and 2**53"
+                raise InputError(f"variable {self.name!r}: {bound} of an Integer must be {expected}, got {value!r}")
+            object.__setattr__(self, bound, int(value))
+        if self.high - self.low > 1_000_000:
+            raise InputError(
+                f"variable {self.name!r}: an Integer with more than 1,000,000 values is better stated as a Real"
+            )
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All legal values, ascending."""
+        return tuple(range(self.low, self.high + 1))
+
+    def _legal(self) -> FloatArray:
+        return np.arange(self.low, self.high + 1, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Discrete(_Lattice):
+    """One of a list of numbers, in ascending order."""
+
+    __pydantic_config__ = _STRICT
+    name: str
+    values: _Numbers
+    unit: str = ""
+    type: Literal["discrete"] = field(default="discrete", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_labels(self, "discrete")
+        given: Any = self.values
+        given = given.tolist() if isinstance(given, np.ndarray) else given
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+            raise InputError(f"variable {self.name!r}: values must be a list of numbers, got {shown(given)}")
+        if any(not is_number(v) for v in given):
+            raise InputError(
+                f"variable {self.name!r}: values must be finite numbers, got {shown(list(given))}; "
+                "categorical variables are not supported"
+            )
+        values = sorted(float(v) + 0.0 for v in given)
+        if len(set(values)) != len(values) or len(values) < 2:
+            raise InputError(
+                f"variable {self.name!r}: values must be two or more different numbers, got {shown(values)}"
+            )
+        object.__setattr__(self, "values", tuple(values))
+        _check_range(self)
+        if not np.array_equal(self.from_unit(self.to_unit(self._legal())), self._legal()):
+            raise InputError(
+                f"variable {self.name!r}: some values are too close together to be told apart, got {shown(values)}"
+            )
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return self.values[0]
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return self.values[-1]
+
+    def _legal(self) -> FloatArray:
+        return np.asarray(self.values, dtype=np.float64)
+
+
+Variable = Annotated[Real | Integer | Discrete, Field(discriminator="type")]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The variables in order, and the only crossing between points and the unit cube."""
+
+    variables: tuple[Real | Integer | Discrete, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables, in order."""
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def dimension(self) -> int:
+        """How many variables there are."""
+        return len(self.variables)
+
+    def points(self, x: ArrayLike) -> list[Point]:
+        """Turn rows of the unit cube into legal points."""
+        return [self._point(row) for row in self.natural(x)]
+
+    def natural(self, x: ArrayLike) -> FloatArray:
+        """Turn rows of the unit cube into legal natural values, n x d."""
+        x = self._rows(x)
+        return np.column_stack([v.from_unit(x[:, i]) for i, v in enumerate(self.variables)])
+
+    def snap(self, x: ArrayLike) -> FloatArray:
+        """Move rows of the unit cube to the nearest legal designs."""
+        return self.unit(self.natural(x))
+
+    def spread(self, u: ArrayLike) -> list[Point]:
+        """Turn uniform draws, n x d, into points; every legal value of a lattice gets the same share."""
+        u = self._rows(u)
+        values = np.column_stack([v.spread(u[:, i]) for i, v in enumerate(self.variables)])
+        return [self._point(row) for row in values]
+
+    def unit(self, values: ArrayLike) -> FloatArray:
+        """Turn natural values, n x d, into rows of the unit cube."""
+        values = self._rows(values)
+        x = np.column_stack([v.to_unit(values[:, i]) for i, v in enumerate(self.variables)])
+        return np.clip(x, 0.0, 1.0)
+
+    def array(self, points: Sequence[Mapping[str, float]]) -> FloatArray:
+        """Arrange points as natural values, n x d."""
+        rows = [[p[n] for n in self.names] for p in points]
+        return np.array(rows, dtype=np.float64).reshape(-1, self.dimension)
+
+    def check(self, point: Mapping[str, Any]) -> Point:
+        """Return the point with legal values, or say which value is not legal."""
+        if not isinstance(point, Mapping):
+            raise InputError(f"point: expected a value for each of {', '.join(self.names)}, got {shown(point)}")
+        unknown = [name for name in point if name not in self.names]
+        if unknown:
+            raise InputError(f"point: unknown variable {shown(unknown[0])}; expected {', '.join(self.names)}")
+        return {v.name: _check_value(v, point) for v in self.variables}
+
+    def _rows(self, rows: ArrayLike) -> FloatArray:
+        return number_rows("designs", rows, self.names)
+
+    def _point(self, values: FloatArray) -> Point:
+        return {
+            v.name: int(value) if isinstance(v, Integer) else float(value)
+            for v, value in zip(self.variables, values, strict=True)
+        }
+
+
+def check_name(kind: str, name: object) -> str:
+    """Refuse names that could not be written in a file, a template or on a command line."""
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{kind}: the name must be a non-empty string, got {shown(name)}")
+    if name != name.strip() or not name.isprintable() or any(c in name for c in "={}"):
+        raise InputError(
+            f"{kind} {shown(name)}: a name may not hold '=', '{{', '}}', line breaks or spaces at its ends"
+        )
+    return str(name)
+
+
+def check_unit(owner: str, unit: object) -> str:
+    """Refuse units that could not be printed in a table."""
+    if not isinstance(unit, str) or not unit.isprintable():
+        raise InputError(f"{owner}: the unit must be a printable string, got {shown(unit)}")
+    return str(unit)
+
+
+def _check_labels(variable: Real | Integer | Discrete, kind: str) -> None:
+    object.__setattr__(variable, "name", check_name("variable", variable.name))
+    object.__setattr__(variable, "unit", check_unit(f"variable {variable.name!r}", variable.unit))
+    if variable.type != kind:
+        raise InputError(f"variable {variable.name!r}: its type is {kind!r}, got {shown(variable.type)}")
+
+
+def _check_bounds(variable: Real | Integer) -> None:
+    for bound in ("low", "high"):
+        value = finite(f"variable {variable.name!r}: {bound}", getattr(variable, bound))
+        object.__setattr__(variable, bound, value)
+    _check_range(variable)
+
+
+def _check_range(variable: Real | Integer | Discrete) -> None:
+    ends = f"low={variable.low!r}, high={variable.high!r}"
+    if not variable.low < variable.high:
+        raise InputError(f"variable {variable.name!r}: low must be below high, got {ends}")
+    if math.isinf(variable.high - variable.low):
+        raise InputError(f"variable {variable.name!r}: the range must be smaller than 1e308, got {ends}")
+
+
+def _check_value(variable: Real | Integer | Discrete, point: Mapping[str, Any]) -> float:
+    if variable.name not in point:
+        raise InputError(f"point: variable {variable.name!r} is missing; give all variables")
+    value = finite(f"point: {variable.name}", point[variable.name])
+    tolerance = _TOLERANCE * (variable.high - variable.low)
+    below = _TOLERANCE * variable.low if isinstance(variable, Real) and variable.log else tolerance
+    if not variable.low - below <= value <= variable.high + tolerance:
+        raise InputError(
+            f"point: {variable.name} must lie between {variable.low!r} and {variable.high!r}, got {value!r}"
+        )
+    if isinstance(variable, Real):
+        return min(max(value, variable.low), variable.high)
+    legal = variable._legal()
+    nearest = float(legal[_nearest(legal, np.array([value]))[0]])
+    if abs(nearest - value) > min(tolerance, 1e-3 * float(np.diff(legal).min())):
+        expected = "a whole number" if isinstance(variable, Integer) else f"one of {shown(list(variable.values))}"
+        raise InputError(f"point: {variable.name} must be {expected}, got {value!r}")
+    return int(nearest) if isinstance(variable, Integer) else nearest
+
+
+def _nearest(legal: FloatArray, values: FloatArray) -> NDArray[np.int64]:
+    right = np.clip(np.searchsorted(legal, values), 1, len(legal) - 1)
+    return np.where(values - legal[right - 1] <= legal[right] - values, right - 1, right)

@@ -1,0 +1,25 @@
+"""Designs before any learning: Latin hypercubes, and the nearest legal designs in the unit cube."""
+
+from __future__ import annotations
+
+import torch
+from scipy.stats import qmc
+from torch import Tensor
+
+from cbabo.domain.space import Point, Real, Space
+from cbabo.numerics.seeding import child
+
+
+def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list[Point]:
+    """Return a Latin hypercube of this many legal points."""
+    sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
+    return space.spread(sampler.random(count))
+
+
+def snapped(space: Space, x: Tensor) -> Tensor:
+    """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
+    if all(isinstance(v, Real) for v in space.variables):
+        return x
+    legal = torch.from_numpy(space.snap(x.numpy()))
+    continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
+    return torch.where(continuous, x, legal)

@@ -1,0 +1,112 @@
+"""What the method carries from one iteration to the next, as bytes: no pickle, and the same to the last bit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from cbabo.errors import StorageError, shown
+from cbabo.network.pcm import PCM, Adam
+from cbabo.network.training import Trainee
+from cbabo.numerics.checksum import checksum
+from cbabo.surrogate import Forms, Hyperparameters, Warp
+from cbabo.surrogate.prequential import PrequentialErrors
+
+_FORMAT = 2
+_KNOWN = (1, 2)  # 1: before outputs were warped
+_FIT = "fit."
+_WARP = "warp."
+_PREQUENTIAL = "prequential."
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """The state after an iteration."""
+
+    iteration: int
+    """Batches proposed so far, the initial design included."""
+    sobol_position: int = 0
+    """Points drawn from the Sobol sequence of thresholds so far."""
+    trainee: Trainee | None = None
+    """The network and its optimiser; None before the first training."""
+    hyperparameters: Hyperparameters | None = None
+    """Where the next fit of the surrogates starts."""
+    warp: Warp | None = None
+    """How outputs are warped; None before it was chosen, and where they are not."""
+    formed: int = 0
+    """How many evaluations there were when the outputs' forms were chosen."""
+    prequential: PrequentialErrors | None = None
+    """What was foretold of proposed designs, and how wrong it was; None where surrogates are not calibrated."""
+
+    @property
+    def forms(self) -> Forms | None:
+        """The outputs' forms; None before they were chosen."""
+        h = self.hyperparameters
+        if h is None or h.family is None or h.stretch is None or self.warp is None:
+            return None
+        return Forms(self.warp, h.family, h.stretch)
+
+    def to_bytes(self) -> bytes:
+        """Write the state down."""
+        tensors: dict[str, Tensor] = {}
+        meta: dict[str, object] = {"format": _FORMAT, "iteration": self.iteration, "sobol": self.sobol_position}
+        meta["formed"] = self.formed
+        if self.trainee is not None:
+            pcm, adam = self.trainee.pcm, self.trainee.adam
+            tensors |= {"weights": pcm.weights, "first": adam.first, "second": adam.second}
+            meta |= {"sizes": pcm.sizes, "adam": adam.steps}
+        if self.hyperparameters is not None:
+            parts = {f.name: getattr(self.hyperparameters, f.name) for f in fields(self.hyperparameters)}
+            tensors |= {_FIT + name: part for name, part in parts.items() if isinstance(part, Tensor)}
+            meta["fit"] = {name: part for name, part in parts.items() if not isinstance(part, Tensor)}
+        if self.warp is not None:
+            tensors |= {_WARP + f.name: getattr(self.warp, f.name) for f in fields(Warp)}
+        if self.prequential is not None:
+            tensors |= {_PREQUENTIAL + f.name: getattr(self.prequential, f.name) for f in fields(PrequentialErrors)}
+        text = json.dumps({**meta, "checksum": checksum(json.dumps(meta), tensors)})
+        tensors["meta"] = torch.tensor(list(text.encode()), dtype=torch.uint8)
+        content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        return content
+
+    @classmethod
+    def from_bytes(cls, content: bytes | None) -> Learner:
+        """Read a state; None is the state before everything."""
+        if content is None:
+            return cls(0)
+        try:
+            tensors = load(content)
+            meta = json.loads(bytes(tensors.pop("meta").tolist()))
+            if meta["format"] in _KNOWN:
+                return cls._sound(meta, tensors)
+        except (SafetensorError, LookupError, TypeError, ValueError) as error:
+            raise StorageError(
+                "the learner's state in the database is damaged; restore a copy of the database"
+            ) from error
+        raise StorageError(
+            f"the learner's state has format {shown(meta['format'])}, expected {_FORMAT}; use the version that wrote it"
+        )
+
+    @classmethod
+    def _sound(cls, meta: dict[str, Any], tensors: dict[str, Tensor]) -> Learner:
+        if meta.pop("checksum") != checksum(json.dumps(meta), tensors):
+            raise ValueError("another checksum")
+        trainee = hyperparameters = None
+        has_warp = any(n.startswith(_WARP) for n in tensors)
+        if "weights" in tensors:
+            pcm = PCM(tuple(meta["sizes"]), tensors["weights"])
+            trainee = Trainee(pcm, Adam(meta["adam"], tensors["first"], tensors["second"]))
+        if "fit" in meta:
+            parts: dict[str, Any] = {n.removeprefix(_FIT): t for n, t in tensors.items() if n.startswith(_FIT)}
+            hyperparameters = Hyperparameters(**parts, **meta["fit"])
+        warp = (
+            Warp(**{n.removeprefix(_WARP): t for n, t in tensors.items() if n.startswith(_WARP)}) if has_warp else None
+        )
+        said = {n.removeprefix(_PREQUENTIAL): t for n, t in tensors.items() if n.startswith(_PREQUENTIAL)}
+        prequential = PrequentialErrors(**said) if said else None
+        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0), prequential)

@@ -1,0 +1,135 @@
+"""What is believed at many designs at once: requirements, and the risk of failures where there is one, as rows of a program.
+
+Symbols and shapes, in units of the standardised outputs, as in `polish`; b designs
+    x       b x d        designs, unit cube
+    z       b x q        means of the outputs, the objective first, and of the risk of failures where there is one
+    J       b x q x d    their derivatives; s  b x q  deviations, of the outputs alone
+
+Outputs with the plain kernel are looked at together, apart from those that are rough, additive or stretched, whose kernels cost
+more. Deviations are dear, and most requirements are far from their bounds at most designs: they can be asked of some outputs at
+some designs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.continuous import Solver
+from cbabo.surrogate import Surrogates
+from cbabo.surrogate.kernel import SMOOTH
+
+
+class BatchedPosterior:
+    """Looks at all outputs of a solver, or at some."""
+
+    def __init__(self, solver: Solver, which: NDArray[np.int64] | None = None) -> None:
+        """which: requirements (indices) that are looked at, and the objective; all unless given."""
+        s, failure_model = solver.posterior.surrogates, solver.failure_model
+        self.solver = solver
+        self.requirements = np.arange(len(solver.output)) if which is None else which
+        output = solver.output[self.requirements]
+        self.outputs = np.arange(len(s.scale)) if which is None else np.unique(np.append(output, 0))
+        self.columns, self.output, self.sign = (
+            self.outputs,
+            np.searchsorted(self.outputs, output),
+            solver.sign[self.requirements],
+        )
+        plain = _plain(s)[self.outputs]
+        groups = (np.flatnonzero(plain), np.flatnonzero(~plain))
+        self._parts = [_Part(_only(s, self.outputs[at]), at) for at in groups if len(at)]
+        self._all = self._parts
+        if failure_model is not None:
+            self._all = [*self._parts, _Part(failure_model.surrogates, np.array([len(self.outputs)]))]
+            self.columns = np.append(self.outputs, len(s.scale))
+            self.output, self.sign = np.append(self.output, len(self.outputs)), np.append(self.sign, 1.0)
+
+    def bound(self, theta: FloatArray) -> FloatArray:
+        """Return the bounds (b x r) at theta (b x k)."""
+        bound, failure_model = self.solver.bound(theta)[:, self.requirements], self.solver.failure_model
+        if failure_model is None:
+            return bound
+        s = failure_model.surrogates
+        return np.column_stack(
+            [bound, np.full(len(bound), (failure_model.limit - float(s.centre[0])) / float(s.scale[0]))]
+        )
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """Return z."""
+        at = torch.from_numpy(x)
+        z = np.empty((len(x), len(self.columns)))
+        for s, columns in self._all:
+            z[:, columns] = ((s.mean(at) - s.centre) / s.scale).numpy()
+        return z
+
+    def mean_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z and J."""
+        at = torch.from_numpy(x)
+        z, J = np.empty((len(x), len(self.columns))), np.empty((len(x), len(self.columns), x.shape[1]))
+        for s, columns in self._all:
+            mean, slope = s.mean_and_gradient(at)
+            z[:, columns] = ((mean - s.centre) / s.scale).numpy()
+            J[:, columns] = (slope / s.scale.unsqueeze(-1)).numpy()
+        return z, J
+
+    def std(self, x: FloatArray) -> FloatArray:
+        """Return s."""
+        found = np.empty((len(x), len(self.outputs)))
+        for s, columns in self._parts:
+            found[:, columns] = _std(s, x)
+        return found
+
+    def renewed(self, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
+        """Return s where it is asked for (b x q), and what is given (b x q) elsewhere."""
+        found = std.copy()
+        for j, s in enumerate(self._singly):
+            rows = np.flatnonzero(where[:, j])
+            if len(rows):
+                found[rows, j] = _std(s, x[rows])[:, 0]
+        return found
+
+    @cached_property
+    def _singly(self) -> list[Surrogates]:
+        s = self.solver.posterior.surrogates
+        return [_only(s, self.outputs[j : j + 1]) for j in range(len(self.outputs))]
+
+
+class _Part(NamedTuple):
+    """Surrogates that are looked at together, and the columns of their outputs."""
+
+    surrogates: Surrogates
+    columns: NDArray[np.int64]
+
+
+def _std(s: Surrogates, x: FloatArray) -> FloatArray:
+    with torch.no_grad():
+        return np.asarray((s.mean_and_std(torch.from_numpy(x))[1] / s.scale).numpy())
+
+
+def _plain(s: Surrogates) -> NDArray[np.bool_]:
+    """Tell which outputs have the plain kernel: smooth, in variables that are not stretched."""
+    h = s.hyperparameters
+    plain = torch.ones(len(h.noise), dtype=torch.bool)
+    if h.family is not None:
+        plain &= h.family == SMOOTH
+    if h.stretch is not None:
+        plain &= (h.stretch == 0).all(-1)
+    return np.asarray(plain.numpy())
+
+
+def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
+    """Return the surrogates of these outputs (ascending) alone, with no kernel but the plain one if all of them have it."""
+    h = s.hyperparameters
+    first, last = int(outputs[0]), int(outputs[-1]) + 1
+    at = slice(first, last) if last - first == len(outputs) else torch.from_numpy(outputs)  # a slice copies no factors
+    parts = {f.name: getattr(h, f.name) for f in fields(h)}
+    kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
+    if _plain(s)[outputs].all():
+        kept |= {"family": None, "stretch": None}
+    return Surrogates(s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], s.factor[at], s.weights[at])

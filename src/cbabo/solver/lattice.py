@@ -1,0 +1,140 @@
+"""Searching discrete and integer variables as what they are: legal values around a relaxed solution, not the nearest ones.
+
+Symbols and shapes
+    x        d       a design, unit cube; legal where its discrete variables have legal values
+    places   m lists of positions of legal values in the unit interval, ascending, one for each discrete variable
+    c                candidates: combinations of legal values, with the continuous variables where they were
+
+Rounding a solution breaks the limits on which it lies, or gives objective away. Instead, combinations around it are judged all at
+once by a quick estimate, the continuous variables are solved anew for the most promising ones, and moves of a step in every
+variable go on from the best until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbabo.domain.space import Real, Space
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.slsqp import CUBE, Region
+
+_MOST = 3000  # combinations that are judged at once
+_MANY = 1000  # at least so many, where nothing is continuous
+_REACH = 2  # steps from the relaxed solution
+_SOLVED = 20  # of them, how many are solved
+_IN_VAIN = 6  # solved one after the other without a gain, after which the rest is left out
+_MOVES = 20
+_WITHIN = 1e-9  # of the unit interval: rounding
+
+
+class Placed(Protocol):
+    """Something found at a design."""
+
+    @property
+    def x(self) -> FloatArray:
+        """The design, d."""
+        ...
+
+
+Found = TypeVar("Found", bound=Placed)
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The discrete variables of a space."""
+
+    at: NDArray[np.int64]
+    """m, which variables they are."""
+    places: tuple[FloatArray, ...]
+    """m."""
+    complete: bool
+    """Whether there are no others."""
+
+    @classmethod
+    def of(cls, space: Space) -> Lattice | None:
+        """Return the lattice of a space; None if all variables are continuous."""
+        at = [i for i, v in enumerate(space.variables) if not isinstance(v, Real)]
+        if not at:
+            return None
+        some = [space.variables[i] for i in at]
+        places = tuple(v.to_unit(np.asarray(v.values, dtype=np.float64)) for v in some)
+        return cls(np.array(at), places, len(at) == space.dimension)
+
+    def held(self, x: FloatArray) -> Region:
+        """Return the region in which the discrete variables cannot move."""
+        lower, upper = np.zeros(len(x)), np.ones(len(x))
+        lower[self.at] = upper[self.at] = x[self.at]
+        return Region(lower, upper)
+
+    def around(self, x: FloatArray, reach: int, most: int = _MOST) -> FloatArray:
+        """Return legal designs (c x d) up to so many steps from x in each discrete variable, the nearest first.
+
+        Where nothing is continuous and the whole lattice is no larger than `most`, it is returned.
+        """
+        if self.complete:
+            wide = max(len(p) for p in self.places) if self.size <= most else round(0.5 * _MANY ** (1 / len(self.at)))
+            reach = max(reach, wide)
+        cost, kept = np.zeros(1), np.zeros((1, 0))
+        for i, places in zip(self.at, self.places, strict=True):
+            index = float(np.interp(x[i], places, np.arange(len(places))))
+            near = np.arange(max(0, round(index) - reach), min(len(places), round(index) + reach + 1))
+            cost = (cost[:, None] + np.square(near - index)).ravel()
+            kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(places[near], len(kept))])
+            order = np.argsort(cost, kind="stable")[
+                :most
+            ]  # dropped ones have `most` others before them whatever follows
+            cost, kept = cost[order], kept[order]
+        designs = np.tile(x, (len(kept), 1))
+        designs[:, self.at] = kept
+        return designs
+
+    @property
+    def size(self) -> float:
+        """How many combinations of legal values there are."""
+        return float(np.prod([float(len(p)) for p in self.places]))
+
+
+def search(
+    lattice: Lattice,
+    start: Found,
+    judge: Callable[[Found, FloatArray], FloatArray],
+    solve: Callable[[FloatArray], Found],
+    rank: Callable[[Found], tuple[float, ...]],
+    region: Region = CUBE,
+) -> list[Found]:
+    """Return what was found at legal designs around a relaxed one, the best (of lowest rank) first.
+
+    judge: estimates what solving would give at candidates (c x d), from what was found close by; lower is better. solve: finds
+    the best continuous variables at the discrete ones of a design. region: where the discrete ones stay, too.
+    """
+    found: dict[bytes, Found] = {}
+    best, centre, reach = None, start, _REACH
+    for _ in range(_MOVES):
+        designs = _inside(lattice, lattice.around(centre.x, reach), region)
+        in_vain, solved = 0, 0
+        for x in designs[np.argsort(judge(centre, designs), kind="stable")]:
+            key = x[lattice.at].tobytes()
+            if key in found:
+                continue
+            if in_vain == _IN_VAIN or solved == _SOLVED:
+                break
+            found[key] = one = solve(x)
+            better = best is None or rank(one) < rank(best)
+            best, in_vain, solved = (one if better else best), (0 if better else in_vain + 1), solved + 1
+        if best is None or best is centre:
+            break
+        centre, reach = best, 1
+    return sorted(found.values(), key=rank)
+
+
+def _inside(lattice: Lattice, designs: FloatArray, region: Region) -> FloatArray:
+    """Keep the designs within a region; the nearest one if none is."""
+    at = lattice.at
+    low, high = (end[at] for end in region.ends(designs.shape[1]))
+    some = ((designs[:, at] >= low - _WITHIN) & (designs[:, at] <= high + _WITHIN)).all(axis=1)
+    return designs[some] if some.any() else designs[:1]

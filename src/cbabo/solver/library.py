@@ -1,0 +1,332 @@
+"""The map itself: thresholds solved beforehand, and answers to all others by a few small quadratic programs from the nearest.
+
+Symbols and shapes, in units of the standardised outputs, as in `polish`; m entries, b thresholds to be answered
+    theta   m x k        thresholds that were solved
+    x       m x d        their designs, unit cube, legal
+    z, s    m x q        means and deviations of the outputs there; J  m x q x d  derivatives of the means
+    H       m x d x d    second derivatives of the Lagrangian, made positive definite
+    lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
+
+How thresholds are answered, all at once:
+1. From the nearest entry, and from the best one whose design is good here too, one program is solved: the Lagrangian
+   quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
+2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
+   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
+   outputs left of violations, which are large when counted in deviations.
+3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
+   best measured design that obeys the limits; what is not probable enough comes last. To f its deviation is added: the best of
+   many believed values is mostly the luckiest, and what was measured is not luck.
+
+Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
+at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere; the
+objective's is looked at in step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a
+bound of its own and no margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+from scipy.spatial.distance import cdist
+
+from cbabo.domain.space import Real
+from cbabo.numerics import qp
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.solver.batched import BatchedPosterior
+from cbabo.solver.continuous import NEARLY, ROUNDING, Solver, SolverAnswer
+
+_SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
+_DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
+_ROUGHLY = 1, 10  # guesses and iterations of the programs from there, of which one result goes on
+_CORRECTIONS = (1.0, 3.0, 1e4)  # what is added to the diagonal of H in each
+_MARGINS = 2  # corrections in which margins are found anew
+_THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
+_FLATTEST = 1e-3  # curvature in any direction, of the largest
+_LEAST = 1e-8  # and in any case
+_DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
+_FAR = 20.0  # margins: a requirement with so much room in all entries is left out of the programs
+_WIDE = 0.1  # room within which deviations are looked at in any case,
+_SURE = 10.0  # and within so many of the largest that an entry has: one on a measured design has next to none itself
+_EQUAL = 1e-7  # difference below which two results are equally good
+_ACTIVE = 1e-4  # room below which a requirement holds a design back
+_EDGE = 1e-6  # the same for the ends of a variable
+_PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Solved thresholds; all arrays."""
+
+    theta: FloatArray
+    x: FloatArray
+    mean: FloatArray
+    """m x q: z; with one column more where there is a risk of failures."""
+    std: FloatArray
+    """m x q: s."""
+    slope: FloatArray
+    """m x q x d: J; as the means."""
+    curvature: FloatArray
+    """m x d x d: H."""
+    multipliers: FloatArray
+    margin: FloatArray
+
+    def taken(self, which: slice | NDArray[np.intp]) -> Library:
+        """Return these entries alone."""
+        return Library(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+    def fits(self, k: int, d: int) -> bool:
+        """Tell whether all parts are about the same thresholds, of k limits, and designs of d variables."""
+        m, q = self.mean.shape
+        parts = self.theta, self.x, self.slope, self.curvature
+        return [p.shape for p in parts] == [(m, k), (m, d), (m, q, d), (m, d, d)] and (
+            self.multipliers.shape == self.margin.shape and len(self.std) == len(self.margin) == m
+        )
+
+
+def build_library(solver: Solver, probability: float, count: int, seed: int) -> Library:
+    """Solve so many thresholds of the box, aiming at this probability."""
+    k = len(solver.posterior.problem.box.names)
+    theta = np.vstack([np.full((1, k), a) for a in _DIAGONAL] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
+    first = min(count, 2 * _SOLVED if solver.discrete else _SOLVED)
+    found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
+    nothing = np.zeros(len(solver.output))
+    x = np.array([f.x for f in found])
+    multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
+    batched = BatchedPosterior(solver)
+    prices = _prices(batched, theta[:first], x, multipliers, probability)
+    library = _entered(batched, theta[:first], x, prices, probability)
+    while len(library.theta) < count:
+        new = theta[len(library.theta) : 2 * len(library.theta)]
+        library = _joined(library, FastMap(solver, library).entries(new, probability, _THOROUGH))
+    return library
+
+
+class FastMap:
+    """Answers thresholds from a library."""
+
+    def __init__(self, solver: Solver, library: Library, whole: FastMap | None = None) -> None:
+        """whole: answers from a library of which this one is a part."""
+        self.solver = solver
+        self.library = library
+        self.batched = BatchedPosterior(solver)
+        self.near: NDArray[np.int64] = _near(solver, library) if whole is None else whole.near
+        self._room: FloatArray = np.maximum(_WIDE, _SURE * library.std.max(0)) if whole is None else whole._room
+        self._narrow = BatchedPosterior(solver, self.near)
+        self.goal = solver.goal
+        self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
+        space = solver.posterior.problem.space
+        self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
+
+    def answers(self, theta: FloatArray, probability: float) -> tuple[SolverAnswer, ...]:
+        """Return the answers (b) at theta (b x k)."""
+        if not len(theta):
+            return ()
+        solver, library = self.solver, self.library
+        bound = solver.bound(theta)
+        x, _, start = self.solve(theta, probability, _CORRECTIONS)
+        z = self.batched.mean(x)
+        asked = self._close(self.batched, bound, z)
+        asked[:, 0] = True
+        s = self.batched.renewed(library.std[start], x, asked)
+        entry = self._entries(bound)
+        incumbent = solver.incumbents(theta)
+        value = np.stack(
+            [
+                solver.goal * z[:, 0],
+                np.where(entry < 0, np.inf, solver.goal * library.mean[entry, 0]),
+                np.where(incumbent < 0, np.inf, solver.goal * solver.z[incumbent, 0]),
+            ]
+        )
+        doubt = np.stack([s[:, 0], library.std[entry, 0], np.zeros(len(x))])
+        chance = np.stack(
+            [
+                np.where(solver.known(x), 0.0, solver.joint(bound, z, s)),
+                np.where(
+                    (entry < 0) | solver.known(library.x[entry]),
+                    0.0,
+                    solver.joint(bound, library.mean[entry], library.std[entry]),
+                ),
+                np.where(incumbent < 0, 0.0, 1.0),
+            ]
+        )  # a design that was measured and obeys is no better than the best of these
+        enough = chance >= probability - NEARLY
+        loss = np.where(enough | ~enough.any(0), value + doubt + solver.price * (1.0 - chance), np.inf)
+        best = np.argmax(
+            (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
+        )  # measured first where they are equal, then an entry
+        designs = np.stack([x, library.x[entry], solver.posterior.surrogates.x.numpy()[incumbent]])[::-1]
+        return tuple(
+            SolverAnswer(
+                designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(incumbent[i]) if b == 0 else None
+            )
+            for i, b in enumerate(best)
+        )
+
+    def entries(self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = _CORRECTIONS) -> Library:
+        """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
+        x, multipliers, _ = self.solve(theta, probability, corrections)
+        return _entered(self.batched, theta, x, multipliers, probability)
+
+    def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
+        return self._merit(self.batched, bound, mean)
+
+    def few(self, count: int) -> FastMap:
+        """Return the same with the first entries of the library alone."""
+        return FastMap(self.solver, self.library.taken(slice(count)), self)
+
+    def solve(
+        self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+        """Return designs (b x d) and multipliers (b x r) by the surrogates alone, and the entries (b) from which they come."""
+        library, solver, batched, r = self.library, self.solver, self._narrow, len(self.near)
+        bound = batched.bound(theta)
+        margin = np.zeros((len(library.theta), len(batched.output)))
+        margin[:, :r] = library.margin[:, self.near]
+        mean, slope = library.mean[:, batched.columns], library.slope[:, batched.columns]
+        nearest = cdist(theta, library.theta, "sqeuclidean").argmin(1)
+        good = self._entries(solver.bound(theta))
+        near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
+        at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
+        goal = bound[rows] - margin[at]
+        held = np.zeros_like(goal)
+        held[:, :r] = library.multipliers[at][:, self.near]
+        x, lam = self._program(library.x[at], mean[at], slope[at], library.curvature[at], goal, held, _ROUGHLY)
+        merit = self._merit(batched, goal, batched.mean(x)).reshape(near.shape)
+        equal = merit <= merit.min(1, keepdims=True) + _EQUAL
+        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
+        x, lam, start = x[best], lam[best], at[best]
+        H, margin, std = library.curvature[start], margin[start], library.std[start][:, batched.outputs]
+        kept = lam
+        eye = np.eye(x.shape[1])
+        for i, more in enumerate(corrections):
+            z, J = batched.mean_and_slope(x)
+            if i < _MARGINS:
+                std = batched.renewed(std, x, self._close(batched, bound, z))
+                margin[:, :r] = _margin(solver, std[:, batched.output[:r]], lam[:, :r], probability)
+            x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
+            if more < 1e3:
+                kept = lam
+        multipliers = np.zeros((len(x), library.margin.shape[1]))
+        multipliers[:, self.near] = kept[:, :r]
+        return x, multipliers, start
+
+    def _program(
+        self,
+        x: FloatArray,
+        z: FloatArray,
+        J: FloatArray,
+        H: FloatArray,
+        bound: FloatArray,
+        lam: FloatArray,
+        effort: tuple[int, int] = (qp.GUESSES, qp.ITERATIONS),
+    ) -> tuple[FloatArray, FloatArray]:
+        """Solve one program at each design; return the new designs (b x d) and the multipliers (b x r).
+
+        lam: multipliers of a program whose solution was this design, to guess from; effort: guesses and iterations.
+        """
+        sign, free, output = self._narrow.sign, self.free, self._narrow.output
+        held = 1.0 - free
+        programs = qp.Programs(
+            self.goal * J[:, 0] * free,
+            H * free * free[:, None] + np.diag(held),
+            sign[:, None] * J[:, output] * free,
+            bound - sign * z[:, output],
+            np.where(free, -x, -1.0),
+            np.where(free, 1.0 - x, 1.0),
+            np.full(len(x), self._penalty),
+        )
+        found = qp.continued(programs, lam, *effort)
+        return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
+
+    def _close(self, batched: BatchedPosterior, bound: FloatArray, z: FloatArray) -> NDArray[np.bool_]:
+        """Tell where outputs (b x q) come so close to a bound (b x r) that their deviations matter."""
+        close = np.zeros((len(z), len(batched.outputs)), dtype=np.bool_)
+        for j, output in enumerate(batched.output[: len(batched.requirements)]):
+            close[:, output] |= bound[:, j] - batched.sign[j] * z[:, output] < self._room[batched.outputs[output]]
+        return close
+
+    def _merit(self, batched: BatchedPosterior, bound: FloatArray, mean: FloatArray) -> FloatArray:
+        over = batched.sign * mean[:, batched.output] - bound
+        return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
+
+    def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
+        """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
+        library, solver = self.library, self.solver
+        needed = solver.sign * library.mean[:, solver.output] + library.margin
+        obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
+        for j in range(bound.shape[1]):
+            obeyed &= needed[:, j] <= bound[:, j : j + 1]
+        value = np.where(obeyed, solver.goal * library.mean[:, 0], np.inf)
+        return np.where(obeyed.any(1), value.argmin(1), -1)
+
+
+def _entered(
+    batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
+) -> Library:
+    """Return a library of these thresholds."""
+    solver = batched.solver
+    multipliers = np.minimum(multipliers, _DEAREST)
+    mean, slope = batched.mean_and_slope(x)
+    std = batched.std(x)
+    weights = np.zeros_like(std)
+    weights[:, 0] = solver.goal
+    for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
+        weights[:, output] += sign * multipliers[:, j]
+    curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
+    margin = _margin(solver, std[:, solver.output], multipliers, probability)
+    parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
+    return Library(*(np.ascontiguousarray(part) for part in parts))
+
+
+def _prices(
+    batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
+) -> FloatArray:
+    """Return the multipliers (m x r) that best explain designs x (m x d) as optima at theta (m x k).
+
+    The solver's own are its last step's, and anything where requirements compete: unlike these they do not depend on x alone.
+    """
+    solver = batched.solver
+    z, J = batched.mean_and_slope(x)
+    std = batched.std(x)[:, solver.output]
+    needed = solver.sign * z[:, solver.output] + _margin(solver, std, multipliers, probability)
+    active = needed >= solver.bound(theta) - _ACTIVE
+    edges = np.eye(x.shape[1])
+    prices = np.zeros_like(multipliers)
+    for i, design in enumerate(x):
+        held = np.concatenate([-edges[design <= _EDGE], edges[design >= 1.0 - _EDGE]])
+        pushed = np.concatenate([solver.sign[active[i], None] * J[i, solver.output[active[i]]], held])
+        length = np.maximum(np.linalg.norm(pushed, axis=1), np.finfo(np.float64).tiny)
+        if active[i].any():
+            found = nnls((pushed / length[:, None]).T, -solver.goal * J[i, 0])[0]
+            prices[i, active[i]] = (found / length)[: active[i].sum()]
+    return prices
+
+
+def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
+    """Return the requirements that come near their bounds in some entry, one at least; all where entries are too few to tell."""
+    room = solver.bound(library.theta) - solver.sign * library.mean[:, solver.output]
+    near = np.flatnonzero(((room < _FAR * library.margin) | (library.multipliers > 0.0)).any(0))
+    if len(library.theta) < _SOLVED:
+        return np.arange(len(solver.output))
+    return near if len(near) else np.zeros(1, dtype=np.int64)
+
+
+def _joined(a: Library, b: Library) -> Library:
+    return Library(*(np.concatenate([getattr(part, name) for part in (a, b)]) for name in Library.__dataclass_fields__))
+
+
+def _margin(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+    """Return the margins of requirements with these deviations and multipliers, all b x r."""
+    return std * solver.deviations(std, multipliers, probability) + ROUNDING
+
+
+def _convex(H: FloatArray) -> FloatArray:
+    """Raise the curvature in every direction to a share of the largest."""
+    values, vectors = np.linalg.eigh(H)
+    least = np.maximum(_FLATTEST * np.abs(values).max(-1, keepdims=True), _LEAST)
+    return np.asarray((vectors * np.maximum(values, least)[:, None, :]) @ vectors.transpose(0, 2, 1))

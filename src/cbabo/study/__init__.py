@@ -1,0 +1,1 @@
+"""A study: trials, the run loop, imports and the public object."""

@@ -1,0 +1,263 @@
+"""A study: one problem's evaluations and settings. The only object with state, and all of it is in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from cbabo.domain.constraints import ThresholdsLike
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
+from cbabo.domain.focus import Focus
+from cbabo.domain.problem import Problem
+from cbabo.domain.space import Point
+from cbabo.errors import InputError, StudyError
+from cbabo.evaluators.function import Evaluate
+from cbabo.evaluators.guard import Guardian
+from cbabo.methods.settings import Settings
+from cbabo.numerics.arrays import is_number
+from cbabo.storage.database import Database
+from cbabo.storage.store import StudyStore
+from cbabo.study.importing import ImportReport, check_rows
+from cbabo.study.runner import Run
+from cbabo.study.trials import Trials
+
+if TYPE_CHECKING:
+    from cbabo.answering.answers import Answer
+    from cbabo.answering.model import Model
+
+
+class Study:
+    """Ask for designs, tell what they measured; or let `run` do both."""
+
+    def __init__(self, store: StudyStore) -> None:
+        self._store = store
+        self._trials = Trials(store)
+
+    @classmethod
+    def create(
+        cls,
+        problem: Problem,
+        storage: str,
+        name: str | None = None,
+        seed: int = 0,
+        settings: Settings | None = None,
+        focus: ThresholdsLike | None = None,
+        exist_ok: bool = True,
+    ) -> Study:
+        """Create a study, or open it if it exists with the same problem, seed and settings."""
+        if not isinstance(problem, Problem):
+            raise InputError(f"problem: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+            raise InputError(f"seed: expected a whole number from 0 on, got {seed!r}")
+        name = problem.name if name is None else name
+        if not isinstance(name, str) or not name.strip() or len(name) > 255 or "::" in name:
+            raise InputError(f"study: the name must be a text of 1 to 255 characters without '::', got {name!r}")
+        settings = Settings.default() if settings is None else settings
+        wanted = None if focus is None else Focus.of(problem.box, focus)
+        store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
+        study = cls(store)
+        if not new:
+            study._refuse_difference(problem, seed, settings, exist_ok)
+        if wanted is not None and store.focus() != wanted:
+            store.set_focus(wanted)
+        return study
+
+    @classmethod
+    def open(cls, storage: str, name: str) -> Study:
+        """Open a study that exists."""
+        return cls(StudyStore.open(Database.open(storage), name))
+
+    @property
+    def name(self) -> str:
+        """The study's name, unique in its database."""
+        return self._store.record.name
+
+    @property
+    def problem(self) -> Problem:
+        """The problem it was created for."""
+        return self._store.record.problem
+
+    @property
+    def seed(self) -> int:
+        """The seed that every random decision comes from."""
+        return self._store.record.seed
+
+    @property
+    def settings(self) -> Settings:
+        """The settings it was created with."""
+        return self._store.record.settings
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of this package and of what it computes with, when the study was created."""
+        return self._store.record.versions
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Everything asked for so far, as a frozen table; later evaluations do not change it."""
+        return Evaluations(self.problem, self._store.evaluations())
+
+    @property
+    def focused(self) -> Focus | None:
+        """The thresholds under discussion, None for the whole box."""
+        return self._store.focus()
+
+    @property
+    def optimiser(self) -> str | None:
+        """Which live process is optimising this study now, if any."""
+        holder = self._store.holder()
+        return None if holder is None else holder.label
+
+    def ask(self, count: int = 1) -> list[Trial]:
+        """Request designs to evaluate; they count against the budget and stay pending until told."""
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise InputError(f"ask: expected a whole number of designs from 1 on, got {count!r}")
+        with self._store.locked():
+            return self._trials.take(count, started=False)
+
+    def ask_at(self, point: Mapping[str, float]) -> Trial:
+        """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
+        return self._store.start(self.problem.space.check(point), "refine", started=False)
+
+    def tell(self, id: int, outputs: Mapping[str, Any] | None = None, *, failed: str | None = None) -> None:
+        """Store what an asked-for design measured, or why it failed.
+
+        An output that is NaN or infinite makes it a failure; a missing or misspelt one is refused, and the design
+        stays pending.
+        """
+        if (outputs is None) == (failed is None):
+            raise InputError("tell: expected either outputs or failed='reason', got both or neither")
+        if failed is not None:
+            if not isinstance(failed, str) or not failed.strip():
+                raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
+            self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split())})
+            return
+        values, bad = self._checked(outputs)
+        if bad is not None:
+            self._store.finish(id, {"state": "failed", "failure": bad})
+        else:
+            self._store.finish(id, {"state": "complete", "outputs": values})
+
+    def add(self, table: pd.DataFrame | str | Path, columns: Mapping[str, str] | None = None) -> ImportReport:
+        """Import old runs: a DataFrame or a CSV file with the variables and raw outputs, further numbers kept.
+
+        columns: their names for ours, as {"Vol (cm3)": "volume"}. Rows with problems are listed in the report and
+        left out; the rest is stored.
+        """
+        known = ((row.point, row.outputs) for row in self.evaluations.complete)
+        checked = check_rows(self.problem, table, columns, known)
+        return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
+
+    def focus(self, thresholds: ThresholdsLike | None) -> None:
+        """State the thresholds under discussion, with an optional column "weight"; None means the whole box."""
+        self._store.set_focus(None if thresholds is None else Focus.of(self.problem.box, thresholds))
+
+    def run(
+        self,
+        evaluate: Evaluate,
+        budget: int = 200,
+        workers: int = 1,
+        executor: Executor | None = None,
+        asynchronous: bool = False,
+        timeout: float | None = None,
+        retries: int = 0,
+        stop_after_failures: int | None = None,
+        on_interrupted: Literal["rerun", "fail"] = "rerun",
+        on_result: Callable[[Evaluation], None] | None = None,
+    ) -> None:
+        """Evaluate until the study has requested `budget` evaluations in all; running again resumes.
+
+        workers: evaluations at a time; with one and no timeout they run in this process, otherwise each in a worker
+        process. executor: any concurrent.futures.Executor instead. asynchronous: ask for the next evaluation as soon
+        as one ends, rather than batch by batch. timeout: seconds for one evaluation. retries: further tries after a
+        timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after so many
+        failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished. on_result:
+        called with every finished evaluation.
+        """
+        plan = Run(
+            evaluate,
+            budget,
+            workers,
+            executor,
+            asynchronous,
+            timeout,
+            retries,
+            stop_after_failures,
+            on_interrupted,
+            on_result,
+        )
+        with self._store.locked():
+            plan.drive(self._trials)
+
+    def model(self) -> Model:
+        """Return a model of everything measured so far; a pure reading, also while the study runs."""
+        from cbabo.answering.model import make_model
+        from cbabo.methods.learner import Learner
+
+        _, state = self._store.learner()
+        return make_model(self.evaluations, Learner.from_bytes(state), self.settings, self.seed)
+
+    def refine(
+        self, thresholds: Mapping[str, float], evaluate: Evaluate, evaluations: int = 2, start: Point | None = None
+    ) -> Answer:
+        """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, further ones look for a better one.
+
+        They are stored as kind "refine", do not count against the budget, and the next model knows them. start: a design to
+        begin with instead of the prediction; one that was measured before is not measured again.
+        """
+        from cbabo.answering.refine import refine
+
+        if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
+            raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
+        if not callable(evaluate):
+            raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        self.problem.box.row(thresholds)
+        begin = None if start is None else self.problem.space.check(start)
+        with self._store.locked(), Guardian():
+            model = self.model()
+            known = next((row for row in model.evaluations.complete if row.point == begin), None)
+
+            def measure(point: Point) -> Evaluation:
+                return known if known is not None and point == begin else self._trials.measure(point, evaluate)
+
+            return refine(model, thresholds, measure, evaluations, begin)
+
+    def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
+        if not isinstance(outputs, Mapping):
+            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {outputs!r}")
+        for name in self.problem.outputs:
+            if name not in outputs:
+                raise InputError(f"tell: the output {name!r} is missing; expected {', '.join(self.problem.outputs)}")
+        values: dict[str, float] = {}
+        for name, value in outputs.items():
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                raise InputError(f"tell: {name} must be a number, got {value!r}") from None
+            if is_number(number):
+                values[str(name)] = number
+            elif name in self.problem.outputs:
+                return {}, f"the output {name!r} must be a finite number, but is {number}"
+        return values, None
+
+    def _refuse_difference(self, problem: Problem, seed: int, settings: Settings, exist_ok: bool) -> None:
+        if not exist_ok:
+            raise StudyError(f"study {self.name!r} exists already; choose another name or pass exist_ok=True")
+        different = [
+            what
+            for what, same in (
+                ("problem", problem == self.problem),
+                ("seed", seed == self.seed),
+                ("settings", settings == self.settings),
+            )
+            if not same
+        ]
+        if different:
+            raise StudyError(
+                f"study {self.name!r} exists with another {' and another '.join(different)}; "
+                "choose another name, or state what is stored"
+            )

@@ -1,0 +1,78 @@
+"""The command line: the same verbs as the Python interface, and no mathematics.
+
+Exit codes: 0 done, 1 failed or interrupted, 2 the user's input is wrong.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from importlib import metadata
+from typing import Annotated, NoReturn
+
+import typer
+
+from cbabo.errors import CbaboError, InputError, StudyError, StudyLockedError
+from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
+
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+app = typer.Typer(
+    name="cbabo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for room in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
+    room.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(metadata.version("cbabo"))
+        raise typer.Exit
+
+
+@app.callback()
+def cbabo(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Answer every limit from one run of an expensive simulator."""
+
+
+def main() -> None:
+    """Run the command line; every error is one sentence."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a unit shows "?"
+    handler = _Stderr(logging.WARNING)
+    logging.getLogger("cbabo").addHandler(handler)
+    try:
+        app()
+    except CbaboError as error:
+        wrong_input = isinstance(error, InputError | StudyError) and not isinstance(error, StudyLockedError)
+        _end(str(error), 2 if wrong_input else 1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        _end(f"{where}{error.strerror or error}; check the path, the rights and the space there", 1)
+    except SystemExit as ending:
+        if ending.code == _INTERRUPTED:
+            _end("interrupted; everything told so far is stored, and the same command may be given again", 1)
+        raise
+    finally:
+        logging.getLogger("cbabo").removeHandler(handler)
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    sys.stderr.write(f"cbabo: {' '.join(sentence.split())}\n")
+    sys.exit(code)
+
+
+class _Stderr(logging.Handler):
+    """Writes where standard error is at the moment: a progress bar may have taken its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"cbabo: {' '.join(record.getMessage().split())}\n")

@@ -1,0 +1,143 @@
+"""Commands that ask a study's model: predict, refine, recommend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from cbabo.domain.problem import Problem
+from cbabo.errors import InputError
+from cbabo.evaluators.function import Evaluate, load_function
+from cbabo.surfaces.cli.options import (
+    Format,
+    FormatOption,
+    LoosenOption,
+    StudyArgument,
+    TightenOption,
+    open_study,
+    pairs,
+    read_file,
+    read_intents,
+    read_limits,
+)
+from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, simulator_output
+from cbabo.surfaces.records import answer_record, recommendation_record
+
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="NAME=VALUE", help="A limit; those left out stay at their nominal value."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(predict)
+    app.command()(refine)
+    app.command()(recommend)
+
+
+def predict(
+    study: StudyArgument,
+    at: AtOption = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A CSV file with one row of limits per question.")] = None,
+    probability: Annotated[
+        float | None,
+        typer.Option(
+            help="The probability of obeying all limits to aim at, between 0 and 1; the settings' unless given."
+        ),
+    ] = None,
+    form: FormatOption = "table",
+) -> None:
+    """Answer limits at once: the design, what it is believed to do, and how likely it obeys them."""
+    opened = open_study(study)
+    if file is not None:
+        if at:
+            raise InputError("predict: expected --at or --file, got both")
+        print_frame(opened.model().predict_many(read_limits(file), probability=probability).to_frame(), form)
+        return
+    _show(answer_record(opened.model().predict(_thresholds(opened.problem, at), probability=probability)), form)
+
+
+def refine(
+    study: StudyArgument,
+    at: AtOption = None,
+    evaluations: Annotated[int, typer.Option(min=1, help="Simulations to spend: 1 verifies, 2 also improves.")] = 2,
+    evaluator: Annotated[
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="The simulator, where STUDY is URL::name.")
+    ] = None,
+    form: FormatOption = "table",
+) -> None:
+    """Verify an answer with one simulation and improve it with a second."""
+    opened = open_study(study)
+    thresholds, evaluate = _thresholds(opened.problem, at), _evaluate(study, evaluator)
+    with simulator_output():
+        answer = opened.refine(thresholds, evaluate, evaluations)
+    _show(answer_record(answer), form)
+
+
+def recommend(
+    study: StudyArgument,
+    at: AtOption = None,
+    tighten: TightenOption = None,
+    loosen: LoosenOption = None,
+    form: FormatOption = "table",
+) -> None:
+    """Propose limits from what should be tightened or may be loosened; the others stay locked."""
+    opened = open_study(study)
+    intents = read_intents(tighten, loosen)
+    found = opened.model().recommend(_thresholds(opened.problem, at), intents)
+    record = recommendation_record(found)
+    _show(record if form == "json" else _flat(record), form)
+
+
+def _show(record: dict[str, Any], form: Format) -> None:
+    """Print an answer: single values as lines, the rest as tables; as CSV the single values only."""
+    single = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
+    if form == "json":
+        print_json(record)
+    elif form == "csv":
+        flat = {
+            f"{name}.{key}": v for name, value in record.items() if isinstance(value, dict) for key, v in value.items()
+        }
+        print_frame(pd.DataFrame([{**single, **flat}]), "csv")
+    else:
+        print_facts({name.replace("_", " "): value for name, value in single.items()})
+        for name, value in record.items():
+            if isinstance(value, list | dict) and value:
+                print_frame(
+                    pd.DataFrame(value if isinstance(value, list) else [value]), "table", name.replace("_", " ")
+                )
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """Put the limits of alternatives into columns of their own."""
+    rows = [
+        {**row, **{f"limit {name}": value for name, value in row["limits"].items()}} for row in record["alternatives"]
+    ]
+    return {**record, "alternatives": [{name: v for name, v in row.items() if name != "limits"} for row in rows]}
+
+
+def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+    stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
+    unknown = [name for name in stated if name not in problem.box.names]
+    if unknown:
+        raise InputError(f"--at: unknown limit {unknown[0]!r}; expected one of {', '.join(problem.box.names)}")
+    return {**problem.box.nominal, **stated}
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--at: {name} must be a number, got {text!r}") from None
+
+
+def _evaluate(study: str, evaluator: str | None) -> Evaluate:
+    if evaluator is not None:
+        return load_function(evaluator, Path.cwd())
+    if "::" in study:
+        raise InputError("refine: the evaluator is never taken from the database; add --evaluator module:function")
+    return read_file(study).evaluate()

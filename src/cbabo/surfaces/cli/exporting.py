@@ -1,0 +1,95 @@
+"""Commands that write a study to a file: export explorer, report, model and csv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cbabo.errors import InputError
+from cbabo.surfaces.cli.options import (
+    LoosenOption,
+    SetOption,
+    StudyArgument,
+    TightenOption,
+    open_study,
+    read_intents,
+    read_limits,
+)
+
+_SQLITE = b"SQLite format 3\0"
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    export = typer.Typer(help="Write a study's content to a file.", no_args_is_help=True)
+    export.command("explorer")(export_explorer)
+    export.command("report")(export_report)
+    export.command("model")(export_model)
+    export.command("csv")(export_csv)
+    app.add_typer(export, name="export")
+
+
+def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None) -> None:
+    """Write the explorer as one HTML file that needs neither server nor network."""
+    from cbabo.surfaces.document import document
+    from cbabo.surfaces.page import single_file
+
+    opened = open_study(study, changes)
+    page = single_file(document(opened.model(), opened.name))
+    _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
+    typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
+    typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
+
+
+def export_report(
+    study: StudyArgument,
+    file: _File,
+    limits: Annotated[
+        Path | None,
+        typer.Option("--limits", metavar="CSV", help="Limits to answer, one row each; some of the box if left out."),
+    ] = None,
+    tighten: TightenOption = None,
+    loosen: LoosenOption = None,
+    changes: SetOption = None,
+) -> None:
+    """Write a report to file away: problem, evaluations, answers, trade-offs, recommendation, quality, versions."""
+    from cbabo.surfaces.report import report
+
+    opened = open_study(study, changes)
+    thresholds = None if limits is None else read_limits(limits)
+    page = report(opened, thresholds, read_intents(tighten, loosen) if tighten or loosen else None)
+    _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
+    typer.echo(f"Wrote the report of {opened.name} to {file}.")
+
+
+def export_model(study: StudyArgument, file: _File, changes: SetOption = None) -> None:
+    """Write the model; Model.load reads it."""
+    model = open_study(study, changes).model()
+    _write(file, study, lambda: model.save(file))
+    typer.echo(f"Wrote the model of {len(model.evaluations.complete)} measured designs to {file}.")
+
+
+def export_csv(study: StudyArgument, file: _File, changes: SetOption = None) -> None:
+    """Write all evaluations, failed ones included."""
+    frame = open_study(study, changes).evaluations.to_frame()
+    _write(file, study, lambda: frame.to_csv(file, index=False))
+    typer.echo(f"Wrote {len(frame)} evaluations to {file}.")
+
+
+def _write(file: Path, study: str, write: Callable[[], object]) -> None:
+    """Write a file, but never over a study."""
+    try:
+        if file.is_file() and _is_study(file, study):
+            raise InputError(f"{file} is a study and is left as it is; choose another file")
+        write()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror or error}); choose another place") from error
+
+
+def _is_study(file: Path, study: str) -> bool:
+    with file.open("rb") as content:
+        return content.read(len(_SQLITE)) == _SQLITE or (Path(study).is_file() and file.samefile(study))

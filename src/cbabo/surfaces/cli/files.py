@@ -1,0 +1,130 @@
+"""Commands about files: init, check, storage upgrade."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from cbabo.domain.problem import Problem
+from cbabo.errors import InputError, RunStoppedError
+from cbabo.evaluators.function import Evaluate, perform
+from cbabo.evaluators.guard import Guardian
+from cbabo.evaluators.spec import EvaluatorSpec
+from cbabo.storage.database import Database
+from cbabo.surfaces.cli.examples import SIMULATOR, STUDY
+from cbabo.surfaces.cli.options import SetOption, read_file
+from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
+from cbabo.surfaces.studyfile import json_schema, lasting_url
+
+_LOG = logging.getLogger(__name__)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(init)
+    app.command()(check)
+    storage = typer.Typer(help="Look after a database.", no_args_is_help=True)
+    storage.command("upgrade")(upgrade)
+    app.add_typer(storage, name="storage")
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write.")] = Path("study.yaml"),
+) -> None:
+    """Write a commented example of a study file, and a small simulator that it calls."""
+    simulator = file.parent / "simulator.py"
+    for path in (file, simulator):
+        if path.exists():
+            raise InputError(f"{path} exists already and is left as it is; choose another name or folder")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(STUDY.replace("study.yaml", file.name), encoding="utf-8")
+        simulator.write_text(SIMULATOR, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror or error}); choose another place") from error
+    typer.echo(f"Wrote {file} and {simulator}. Next: cbabo check {file}, then cbabo run {file}")
+
+
+def check(
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="The study file to check.")] = None,
+    changes: SetOption = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a study file instead.")] = False,
+    attempt: Annotated[bool, typer.Option("--try", help="Also evaluate the centre of the space once.")] = False,
+) -> None:
+    """Say whether a study file is right, and what it states."""
+    if schema:
+        print_json(json_schema())
+        return
+    if file is None:
+        raise InputError("check: expected a study file; or give --schema")
+    study = read_file(file, changes)
+    problem = study.problem
+    evaluate = None
+    if study.evaluator is not None:
+        with simulator_output():
+            evaluate = study.evaluate()
+        _warn_of_strangers(problem, study.evaluator)
+    elif attempt:
+        raise InputError(f"{file}: --try needs an 'evaluator:' section with python or command; add it")
+    print_frame(_variables(problem), "table", f"{problem.name}: variables")
+    print_frame(_requirements(problem), "table", "outputs and limits")
+    if attempt and evaluate is not None:
+        _attempt(problem, evaluate)
+    following = f"Next: cbabo run {file}" if evaluate else "It names no evaluator: use cbabo ask and cbabo tell."
+    typer.echo(f"\n{file} is right. {following}")
+
+
+def upgrade(url: Annotated[str, typer.Argument(metavar="URL", help="The database, as sqlite:///truss.db.")]) -> None:
+    """Bring a database of an older revision up to date."""
+    lasting_url(url)
+    database = Database.existing(url)
+    before, after = database.upgrade()
+    what = "already at" if before == after else f"upgraded from revision {before} to"
+    typer.echo(f"{database.label}: {what} revision {after}.")
+
+
+def _attempt(problem: Problem, evaluate: Evaluate) -> None:
+    """Evaluate the centre of the space and show what came."""
+    point = problem.space.points([[0.5] * problem.space.dimension])[0]
+    where = ", ".join(f"{name}={value:.6g}" for name, value in point.items())
+    with simulator_output(), Guardian():
+        outcome = perform(evaluate, point, problem.outputs, 0)
+    if not outcome.complete:
+        typer.echo(outcome.log, err=True)
+        raise RunStoppedError(f"the evaluator failed at {where}: {outcome.failure}")
+    rows = [{"name": name, "value": value} for name, value in (outcome.outputs or {}).items()]
+    print_frame(pd.DataFrame(rows), "table", f"outputs at {where}, after {outcome.seconds:.2g} s")
+
+
+def _warn_of_strangers(problem: Problem, evaluator: EvaluatorSpec) -> None:
+    """Point at what looks like a placeholder in the command, but stands for nothing."""
+    known = {*problem.space.names, "here", "workdir"}
+    for word in evaluator.words():
+        for name in re.findall(r"\{([A-Za-z_]\w*)(?::[^{}\s]*)?\}", word):
+            if name not in known:
+                _LOG.warning(
+                    "evaluator.command holds {%s}, which is no variable and is passed on as it is; check its spelling",
+                    name,
+                )
+
+
+def _variables(problem: Problem) -> pd.DataFrame:
+    rows = [
+        {"name": v.name, "type": v.type, "low": v.low, "high": v.high, "unit": v.unit} for v in problem.space.variables
+    ]
+    return pd.DataFrame(rows)
+
+
+def _requirements(problem: Problem) -> pd.DataFrame:
+    goal = problem.objective
+    rows = [{"name": goal.name, "asked": goal.direction, "limit": "", "unit": goal.unit, "outputs": goal.name}]
+    for c in problem.constraints:
+        limit = f"{c.limit:g}" if c.limit is not None else f"{c.low:g} to {c.high:g}"
+        outputs = ", ".join(c.output_names)
+        rows.append({"name": c.name, "asked": c.sense, "limit": limit, "unit": c.unit, "outputs": outputs})
+    return pd.DataFrame(rows)

@@ -1,0 +1,110 @@
+"""Commands that read a study: status."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.problem import Problem
+from cbabo.study.study import Study
+from cbabo.surfaces.cli.options import Format, FormatOption, SetOption, StudyArgument, open_study
+from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, print_log
+from cbabo.surfaces.records import status_record
+
+_ROWS = 10
+_IDS = 6
+_REASON_CHARACTERS = 300
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(status)
+
+
+def status(
+    study: StudyArgument,
+    form: FormatOption = "table",
+    logs: Annotated[bool, typer.Option("--logs", help="Show the log tail of every failure.")] = False,
+    changes: SetOption = None,
+) -> None:
+    """Show how far a study is, its best design at the nominal limits, and what failed why."""
+    opened = open_study(study, changes)
+    print_summary(opened, form)
+    if logs and form == "table":
+        for row in opened.evaluations.failed:
+            print_log(f"evaluation {row.id}: {row.failure}", row.log or "(it left no log)")
+
+
+def print_summary(study: Study, form: Format) -> None:
+    """Print how far a study is: everything for machines, for people what fits on a page."""
+    evaluations = study.evaluations
+    summary = status_record(study, evaluations)
+    if form == "json":
+        print_json(summary)
+        return
+    flat = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
+    if form == "csv":
+        print_frame(pd.DataFrame([flat]), "csv")
+        return
+    limits = "; ".join(limit_texts(study.problem).values())
+    facts = {name.replace("_", " "): value for name, value in flat.items() if not name.startswith("best_")}
+    print_facts({**facts, "nominal limits": limits})
+    best = evaluations.best(study.problem.box.nominal)
+    if best is None:
+        typer.echo("\nNo measured design obeys the nominal limits yet.")
+    else:
+        print_frame(_design(study.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
+    if evaluations.running:
+        shown = [{"id": row.id, **row.point} for row in evaluations.running[:_ROWS]]
+        print_frame(pd.DataFrame(shown), "table", _title("running, or asked for and not yet told", evaluations.running))
+    if evaluations.failed:
+        print_frame(
+            _reasons(evaluations.failed),
+            "table",
+            "failures, the latest first; cbabo status --logs shows what they printed",
+        )
+
+
+def limit_texts(problem: Problem) -> dict[str, str]:
+    """Write every limit at its nominal value, as "stress <= 5 MPa", by the constraint's name."""
+    nominal = problem.box.nominal
+    return {
+        c.name: f"{c.name} {c.sense} {nominal.get(c.name, c.limit):g} {c.unit}".rstrip() for c in problem.constraints
+    }
+
+
+def _design(problem: Problem, best: Evaluation) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = [
+        {"name": v.name, "value": best.point[v.name], "unit": v.unit, "limit": ""} for v in problem.variables
+    ]
+    units = {name: c.unit for c in problem.constraints for name in c.output_names}
+    units[problem.objective.name] = problem.objective.unit
+    limits = limit_texts(problem)
+    for name in problem.outputs:
+        asked = [limits[c.name] for c in problem.constraints if name in c.output_names]
+        if name == problem.objective.name:
+            asked.insert(0, problem.objective.direction)
+        rows.append({"name": name, "value": best.outputs[name], "unit": units[name], "limit": "; ".join(asked)})
+    return pd.DataFrame(rows)
+
+
+def _reasons(failed: Evaluations) -> pd.DataFrame:
+    """Group failures by their reason, the latest first."""
+    ids: dict[str, list[int]] = {}
+    for row in reversed(failed.rows):
+        ids.setdefault(row.failure or "", []).append(row.id)
+    rows = []
+    for reason, numbers in list(ids.items())[:_ROWS]:
+        short = reason if len(reason) <= _REASON_CHARACTERS else f"{reason[:_REASON_CHARACTERS]}…"
+        listed = ", ".join(map(str, numbers[:_IDS])) + (", …" if len(numbers) > _IDS else "")
+        rows.append({"times": str(len(numbers)), "ids": listed, "reason": short})
+    if len(ids) > _ROWS:
+        rows.append({"times": "", "ids": "", "reason": f"… and {len(ids) - _ROWS} more reasons, see --format json"})
+    return pd.DataFrame(rows)
+
+
+def _title(text: str, rows: Evaluations) -> str:
+    return text if len(rows) <= _ROWS else f"{text}: the first {_ROWS} of {len(rows)}"

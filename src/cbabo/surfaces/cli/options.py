@@ -1,0 +1,88 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import pandas as pd
+import typer
+
+from cbabo.errors import InputError, shown
+from cbabo.study.study import Study
+from cbabo.surfaces.studyfile import StudyFile, lasting_url
+
+if TYPE_CHECKING:
+    from cbabo.decisions.recommend import Intent
+
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study's YAML file, or URL::name such as sqlite:///truss.db::truss.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a value of the file, as study.settings.batch_size=4."),
+]
+TightenOption = Annotated[
+    list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten; the others stay locked.")
+]
+LoosenOption = Annotated[
+    list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen; the others stay locked.")
+]
+Format = Literal["table", "json", "csv"]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+
+
+def open_study(study: str, changes: list[str] | None = None) -> Study:
+    """Open a study that was started."""
+    if not names_database(study):
+        return read_file(study, changes).open()
+    if changes:
+        raise InputError(f"--set: expected a study file whose values can be changed, got {shown(study)}; leave it out")
+    url, _, name = study.rpartition("::")
+    lasting_url(url)
+    return Study.open(url, name)
+
+
+def start_study(study: str, changes: list[str] | None = None) -> Study:
+    """Open a study, creating it if it comes from a file and was not started yet."""
+    return open_study(study, changes) if names_database(study) else read_file(study, changes).create()
+
+
+def names_database(study: str) -> bool:
+    """Tell whether a STUDY is URL::name rather than a file."""
+    return "::" in study and not Path(study).is_file()
+
+
+def read_file(path: str, changes: list[str] | None = None) -> StudyFile:
+    """Read a study's YAML file."""
+    if "://" in path and not Path(path).exists():
+        raise InputError(f"expected a study's YAML file or URL::name, got the URL {shown(path)} without '::name'")
+    return StudyFile.read(path, changes or ())
+
+
+def pairs(words: list[str] | None, what: str) -> dict[str, str]:
+    """Split words of the form name=value."""
+    found: dict[str, str] = {}
+    for word in words or []:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not name or not value or name in found:
+            raise InputError(f"{what}: expected name=value, each name once, got {shown(word)}")
+        found[name] = value
+    return found
+
+
+def read_intents(tighten: list[str] | None, loosen: list[str] | None) -> dict[str, Intent]:
+    """Put what should be tightened and what may be loosened together."""
+    both = sorted(set(tighten or []) & set(loosen or []))
+    if both:
+        raise InputError(f"recommend: {both[0]!r} is to be tightened and loosened; name it once")
+    tightened: dict[str, Intent] = dict.fromkeys(tighten or [], "tighten")
+    return tightened | dict.fromkeys(loosen or [], "loosen")
+
+
+def read_limits(file: Path) -> pd.DataFrame:
+    """Read a CSV file of limits."""
+    try:
+        return pd.read_csv(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error

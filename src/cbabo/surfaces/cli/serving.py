@@ -1,0 +1,85 @@
+"""The command that shows a study in a browser: serve."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cbabo.errors import InputError
+from cbabo.evaluators.function import Evaluate, load_function
+from cbabo.surfaces.cli.options import StudyArgument, names_database, open_study, read_file
+from cbabo.surfaces.cli.printing import simulator_output
+
+_PORT = 8321
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command()(serve)
+
+
+def serve(
+    study: StudyArgument,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen on this machine; 0: any free port.")
+    ] = _PORT,
+    evaluator: Annotated[
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="The simulator, where STUDY is URL::name.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page at once.")] = True,
+) -> None:
+    """Show a study in the browser: move a limit, see the design. Ctrl-C ends it."""
+    try:
+        import uvicorn
+
+        from cbabo.surfaces.web.app import make_app
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"serve: the package {error.name} is missing; install it by: pip install 'cbabo[web]'"
+        ) from error
+    from cbabo.numerics.threads import one_thread
+
+    opened, evaluate = open_study(study), _evaluate(study, evaluator)
+    listening = listen(port)
+    number = listening.getsockname()[1]
+    token = secrets.token_urlsafe(18)
+    address = f"http://127.0.0.1:{number}/#token={token}"
+    with one_thread():
+        app = make_app(opened, evaluate, token, number)
+        typer.echo(f"The explorer of {opened.name}: {address}")
+        typer.echo(f"The token for what changes or spends: {token}; it works until this server ends (Ctrl-C).")
+        if browser:
+            webbrowser.open(address)
+        config = uvicorn.Config(app, log_level=logging.WARNING, access_log=False, server_header=False)
+        with simulator_output(), suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(port: int) -> socket.socket:
+    """Take a port, on this machine's own address only."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen()  # who comes before the server is ready waits
+    except OSError as error:
+        listening.close()
+        raise InputError(f"serve: port {port} cannot be used ({error.strerror}); choose another with --port") from error
+    return listening
+
+
+def _evaluate(study: str, evaluator: str | None) -> Evaluate | None:
+    """Return the simulator, if one is known; it never comes from the database."""
+    if evaluator is not None:
+        return load_function(evaluator, Path.cwd())
+    if names_database(study):
+        return None
+    file = read_file(study)
+    return None if file.evaluator is None else file.evaluate()

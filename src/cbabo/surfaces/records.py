@@ -1,0 +1,129 @@
+"""Answers, recommendations and studies in plain values: the JSON that the command line and the web server share."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pandas as pd
+
+from cbabo.answering.answers import Answer, Recommendation
+from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.study.study import Study
+
+Standing = Literal["slack", "active", "violated"]
+_CLOSE = 0.01  # of a limit's range: nearer than this a limit is active, however sure its output is
+
+
+def answer_record(answer: Answer) -> dict[str, Any]:
+    """State an answer."""
+    outputs = [
+        {"output": name, "mean": estimate.mean, "std": estimate.std} for name, estimate in answer.outputs.items()
+    ]
+    return {
+        "status": answer.status,
+        "objective": answer.objective.mean,
+        "objective_std": answer.objective.std,
+        "probability_feasible": answer.probability_feasible,
+        "warnings": [{"warning": text} for text in answer.warnings],
+        "limits": dict(answer.thresholds),
+        "closest_limits": dict(answer.closest_thresholds or {}),
+        "design": dict(answer.point),
+        "outputs": outputs,
+    }
+
+
+def recommendation_record(found: Recommendation) -> dict[str, Any]:
+    """State a recommendation and its alternatives."""
+    changes = [
+        {"limit": name, "intent": c.intent, "before": c.before, "after": c.after, "effect": c.effect}
+        for name, c in found.changes.items()
+    ]
+    return {
+        "objective_before": found.base.objective.mean,
+        "objective_after": found.answer.objective.mean,
+        "improvement": found.improvement,
+        "probability_feasible": found.answer.probability_feasible,
+        "warnings": [{"warning": text} for text in found.answer.warnings],
+        "changes": changes,
+        "design": dict(found.answer.point),
+        "alternatives": [_alternative(other) for other in found.alternatives],
+    }
+
+
+def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
+    """Say how far a study is."""
+    best = evaluations.best(study.problem.box.nominal)
+    times = [row.seconds for row in evaluations if row.seconds is not None]
+    return {
+        "study": study.name,
+        "requested": evaluations.requested,
+        "complete": len(evaluations.complete),
+        "failed": len(evaluations.failed),
+        "running": len(evaluations.running),
+        "imported": sum(row.kind == "import" for row in evaluations),
+        "optimiser": study.optimiser or "none",
+        "seconds_per_evaluation": sum(times) / len(times) if times else None,
+        "nominal_limits": study.problem.box.nominal,
+        "best_objective": None if best is None else best.outputs[study.problem.objective.name],
+        "best_evaluation": None if best is None else best.id,
+        "best_design": {} if best is None else dict(best.point),
+        "best_outputs": {} if best is None else dict(best.outputs),
+        "pending": [{"id": row.id, "point": dict(row.point)} for row in evaluations.running],
+        "failures": [_failure(row) for row in evaluations.failed],
+    }
+
+
+def evaluation_record(row: Evaluation) -> dict[str, Any]:
+    """State one evaluation."""
+    return {
+        "id": row.id,
+        "state": row.state,
+        "kind": row.kind,
+        "point": dict(row.point),
+        "outputs": dict(row.outputs),
+        "failure": row.failure,
+        "started": None if row.started is None else row.started.isoformat(timespec="seconds"),
+        "seconds": row.seconds,
+        "worker": row.worker,
+    }
+
+
+def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """State the rows of a table, None where there is no value."""
+    names = [str(name) for name in frame.columns]
+    columns = [frame.iloc[:, i].tolist() for i in range(len(names))]
+    return [dict(zip(names, map(json_value, row), strict=True)) for row in zip(*columns, strict=True)]
+
+
+def json_value(value: Any) -> Any:
+    """Return a value as JSON knows it."""
+    if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
+        return None
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value.item() if hasattr(value, "item") else value
+
+
+def standing(room: float, std: float, scale: float) -> Standing:
+    """Say how an output stands to a limit: room to it (below zero where it is broken), deviation, the limit's range.
+
+    violated: broken by more than a deviation, or measured and broken at all; active: within two deviations, or 1 % of the range.
+    """
+    if room < -max(std, FEASIBILITY_TOLERANCE * scale):
+        return "violated"
+    return "active" if room <= max(2.0 * std, _CLOSE * scale) else "slack"
+
+
+def _alternative(other: Recommendation) -> dict[str, Any]:
+    return {
+        "objective_after": other.answer.objective.mean,
+        "improvement": other.improvement,
+        "probability_feasible": other.answer.probability_feasible,
+        "limits": dict(other.thresholds),
+    }
+
+
+def _failure(row: Evaluation) -> dict[str, Any]:
+    started = None if row.started is None else row.started.isoformat(timespec="seconds")
+    return {"id": row.id, "started": started, "worker": row.worker, "failure": row.failure, "log": row.log}

@@ -1,0 +1,100 @@
+"""A study to file away: one HTML file without scripts, with everything that an answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cbabo.decisions.recommend import Intent
+from cbabo.domain.constraints import ThresholdsLike
+from cbabo.domain.problem import Problem
+from cbabo.numerics.arrays import FloatArray
+from cbabo.storage.store import versions
+from cbabo.study.study import Study
+from cbabo.surfaces.report.markup import Markup, joined, table, tag
+from cbabo.surfaces.report.sections import (
+    answers_section,
+    evaluations_section,
+    problem_section,
+    quality_section,
+    recommendation_section,
+    tradeoff_section,
+)
+
+_STEPS = 5
+_STYLE = """
+body { font: 13px/1.45 "Segoe UI", "Helvetica Neue", Arial, sans-serif; color: #1b2430; max-width: 1080px; margin: 24px auto;
+  padding: 0 16px; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+h1 { font-size: 20px; } h2 { font-size: 15px; border-top: 1px solid #d5dae1; padding-top: 10px; margin-top: 22px; }
+table { border-collapse: collapse; margin: 8px 0; }
+td, th { padding: 2px 12px 2px 0; border-bottom: 1px solid #e8ebef; text-align: left; }
+th { font-weight: 400; color: #5b6675; } td.number { text-align: right; } .wide { overflow-x: auto; } .warning { color: #8a5a00; }
+.charts { display: flex; flex-wrap: wrap; gap: 12px; } svg { break-inside: avoid; } svg text { font-size: 10px; fill: #5b6675; }
+svg text.label { font-size: 11px; fill: #1b2430; } .grid { stroke: #e8ebef; } .frame { stroke: #5b6675; fill: none; }
+.line { stroke: #1f5fa8; stroke-width: 1.8; fill: none; } .unreachable { stroke: #b3261e; stroke-dasharray: 4 3; fill: none; }
+.band { fill: #c7daf0; } .dot { fill: #5b6675; fill-opacity: 0.7; }
+.diagonal { stroke: #5b6675; stroke-dasharray: 4 3; fill: none; }
+.cell { fill: #184e8c; } .not { stroke: #9aa3af; stroke-width: 0.8; }
+"""
+
+
+def report(study: Study, thresholds: ThresholdsLike | None = None, intents: Mapping[str, Intent] | None = None) -> str:
+    """Return the report as HTML.
+
+    thresholds: the limits to answer, else the nominal ones and some from strictest to most relaxed; intents: of the
+    recommendation from the nominal limits, else every limit that can is loosened.
+    """
+    model, problem = study.model(), study.problem
+    rows = _chosen(problem) if thresholds is None else problem.box.array(thresholds)
+    nominal = problem.box.nominal
+    body = joined(
+        tag("h1", f"{study.name}: report"),
+        problem_section(problem),
+        evaluations_section(model.evaluations),
+        answers_section(model.predict_many(rows)),
+        tradeoff_section(model, nominal),
+        recommendation_section(model, nominal, _loosened(problem) if intents is None else intents),
+        quality_section(model),
+        _origin(study),
+    )
+    policy = tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'")
+    head = tag("head", Markup('<meta charset="utf-8">'), _open(policy), tag("title", f"{study.name}: report"), _style())
+    return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
+
+
+def _chosen(problem: Problem) -> FloatArray:
+    """Return the nominal limits, then some from strictest to most relaxed."""
+    theta = np.tile(np.linspace(0.0, 1.0, _STEPS)[:, None], (1, len(problem.box.names)))
+    return np.vstack([problem.box.row(problem.box.nominal), problem.box.from_theta(theta)])
+
+
+def _loosened(problem: Problem) -> dict[str, Intent]:
+    """Return intents that loosen what can be loosened from the nominal limits; if nothing can, everything is tightened."""
+    nominal = problem.box.nominal
+    can = {c.name: nominal[c.name] != c.most_relaxed for c in problem.box.movable}
+    if not any(can.values()):
+        return dict.fromkeys(can, "tighten")
+    return {name: "loosen" if may else "lock" for name, may in can.items()}
+
+
+def _origin(study: Study) -> Markup:
+    """Say what the report rests on."""
+    known = [("seed", str(study.seed)), ("problem", study.problem.digest)]
+    made = [(name, version, study.versions.get(name, "")) for name, version in versions().items()]
+    settings = [(name, str(value)) for name, value in study.settings.model_dump().items()]
+    return joined(
+        tag("h2", "Versions and settings"),
+        table(("", ""), known),
+        table(("package", "this report", "the study's beginning"), made),
+        table(("setting", "value"), settings),
+    )
+
+
+def _open(element: Markup) -> Markup:
+    """Return an element that has no end."""
+    return Markup(element.removesuffix("</meta>"))
+
+
+def _style() -> Markup:
+    return Markup(f"<style>{_STYLE}</style>")

@@ -1,0 +1,110 @@
+"""Following a study: its evaluations as they come, and a model of them that is made anew in the background."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cbabo.answering.model import Model
+from cbabo.domain.evaluations import Evaluations
+from cbabo.errors import CbaboError, ModelError
+from cbabo.evaluators.function import describe
+from cbabo.study.study import Study
+from cbabo.surfaces.document import document, empty_document
+
+_LOG = logging.getLogger(__name__)
+_LOOK = 0.5  # seconds between two readings of the database, at least
+_SHARE = 4.0  # how many times longer the server rests than it reads or learns
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A model and its document at one moment."""
+
+    revision: str
+    """A digest of the document: another one means that the page has something to fetch."""
+    evaluations: Evaluations
+    """What it knows."""
+    model: Model | None
+    problem: str | None
+    """Why there is no model."""
+    document: bytes
+
+
+class Follower:
+    """Reads a study when asked, never more often than it can bear."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self._guard = threading.Lock()
+        self._computing = threading.RLock()
+        self._rows, self._next_look = study.evaluations, 0.0
+        self._learner: threading.Thread | None = None
+        self._next_learning = 0.0
+        self.reading = self._read(self._rows)
+
+    @property
+    def learning(self) -> bool:
+        """Whether a newer model is being made."""
+        return self._learner is not None and self._learner.is_alive()
+
+    def evaluations(self) -> Evaluations:
+        """Return the study's evaluations as of half a second ago or later; a newer model is begun where they are new."""
+        with self._guard:
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._rows = self.study.evaluations
+                took = time.monotonic() - now
+                self._next_look = now + took + max(_LOOK, _SHARE * took)
+            if self._rows != self.reading.evaluations and not self.learning and now >= self._next_learning:
+                self._learner = threading.Thread(target=self._learn, args=(self._rows,), daemon=True)
+                self._learner.start()
+            return self._rows
+
+    def forget(self) -> None:
+        """Look at the study anew when next asked: it was changed here."""
+        with self._guard:
+            self._next_look = self._next_learning = 0.0
+
+    @contextmanager
+    def model(self) -> Iterator[Model]:
+        """Lend the model to one at a time; it computes on one thread."""
+        model, problem = self.reading.model, self.reading.problem
+        if model is None:
+            raise ModelError(problem or "there is no model yet; run more evaluations first")
+        with self._computing:
+            yield model
+
+    def _learn(self, rows: Evaluations) -> None:
+        begun = time.monotonic()
+        try:
+            reading = self._read(rows)
+        except Exception as error:
+            _LOG.error("no model could be made of the newer evaluations: %s", describe(error))
+            self._next_learning = time.monotonic() + 60.0
+            return
+        self.reading = reading
+        now = time.monotonic()
+        self._next_learning = now + _SHARE * (now - begun)
+
+    def _read(self, rows: Evaluations) -> Reading:
+        study = self.study
+        try:
+            model = study.model()
+        except CbaboError as error:
+            empty = empty_document(study.problem, study.name, study.seed, rows.rows)
+            return _reading(rows, None, str(error), empty)
+        return _reading(rows, model, None, document(model, study.name))
+
+
+def _reading(rows: Evaluations, model: Model | None, problem: str | None, content: dict[str, Any]) -> Reading:
+    revision = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    body = json.dumps({**content, "revision": revision}, allow_nan=False, separators=(",", ":")).encode("ascii")
+    return Reading(revision, rows, model, problem, body)

@@ -1,0 +1,151 @@
+"""Spending evaluations on answers: by the evaluator, one at a time and in the background, or by hand."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cbabo.answering.answers import Answer
+from cbabo.answering.refine import better, verified
+from cbabo.domain.evaluations import Evaluation, Trial
+from cbabo.errors import CbaboError, StudyError
+from cbabo.evaluators.function import Evaluate, describe
+from cbabo.surfaces.records import answer_record
+from cbabo.surfaces.web.following import Follower
+
+_LOG = logging.getLogger(__name__)
+_KEPT = 200  # verified answers that the page is told of
+
+
+@dataclass
+class Job:
+    """One refinement, under way or ended."""
+
+    id: int
+    thresholds: dict[str, float]
+    evaluations: int
+    """At most so many are spent."""
+    begun: float
+    spent: int = 0
+    ended: float | None = None
+    answer: Answer | None = None
+    error: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """State it in plain values."""
+        return {
+            "id": self.id,
+            "state": "running" if self.ended is None else "failed" if self.error else "done",
+            "limits": self.thresholds,
+            "evaluations": self.evaluations,
+            "spent": self.spent,
+            "seconds": (time.monotonic() if self.ended is None else self.ended) - self.begun,
+            "answer": None if self.answer is None else answer_record(self.answer),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _HandOut:
+    thresholds: dict[str, float]
+    told: list[Evaluation] = field(default_factory=list)
+
+
+class Spending:
+    """Knows what was handed out, what is under way, and what was verified since the server began."""
+
+    def __init__(self, follower: Follower, evaluate: Evaluate | None) -> None:
+        self._follower = follower
+        self._study = follower.study
+        self._evaluate = evaluate
+        self._guard = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._jobs: dict[int, Job] = {}
+        self._handed: dict[int, _HandOut] = {}
+        self._verified: dict[tuple[float, ...], Answer] = {}
+
+    def refine(self, thresholds: Mapping[str, float], evaluations: int) -> Job:
+        """Begin to spend evaluations on an answer; a verified one is improved."""
+        evaluate = self._evaluate
+        if evaluate is None:
+            raise StudyError(
+                "refine: this server was started without an evaluator; measure the point by hand, or start it with one"
+            )
+        named = self._study.problem.box.named(self._study.problem.box.row(thresholds)[0])
+        with self._guard:
+            if any(job.ended is None for job in self._jobs.values()):
+                raise StudyError("refine: another evaluation is under way; wait until it has ended")
+            job = Job(next(self._numbers), named, evaluations, time.monotonic())
+            self._jobs[job.id] = job
+        threading.Thread(target=self._work, args=(job, evaluate), daemon=True).start()
+        return job
+
+    def job(self, id: int) -> Job:
+        """Return a job by its number."""
+        if id not in self._jobs:
+            raise StudyError(f"there is no job {id}; refine begins one")
+        return self._jobs[id]
+
+    def hand_out(self, thresholds: Mapping[str, float]) -> Trial:
+        """Store the answer's design as a pending evaluation, to be measured by hand."""
+        with self._follower.model() as model:
+            answer = model.predict(thresholds)
+        trial = self._study.ask_at(answer.point)
+        self._handed[trial.id] = _HandOut(dict(answer.thresholds))
+        self._follower.forget()
+        return trial
+
+    def tell(
+        self, id: int, outputs: Mapping[str, float] | None, failed: str | None
+    ) -> tuple[Evaluation, Answer | None]:
+        """Store what a design measured; where it was handed out for an answer, return that answer, verified."""
+        self._study.tell(id, outputs, failed=failed)
+        self._follower.forget()
+        told = next(row for row in self._study.evaluations if row.id == id)
+        handed = self._handed.get(id)
+        if handed is None or told.state != "complete":
+            return told, None
+        handed.told.append(told)
+        with self._follower.model() as model:
+            row = model.problem.box.row(handed.thresholds)
+            answer = verified(model, row, better(model, row, handed.told))
+        self._remember(answer)
+        return told, answer
+
+    def verified(self) -> list[Answer]:
+        """Return the answers that were verified since the server began, the latest last."""
+        return list(self._verified.values())[-_KEPT:]
+
+    def _work(self, job: Job, evaluate: Evaluate) -> None:
+        def counted(point: dict[str, float]) -> Mapping[str, float]:
+            job.spent += 1
+            return evaluate(point)
+
+        try:
+            job.answer = self._study.refine(job.thresholds, counted, job.evaluations, self._known(job.thresholds))
+            if job.answer.verified:
+                self._remember(job.answer)
+        except CbaboError as error:
+            job.error = str(error)
+        except Exception as error:
+            _LOG.error("a refinement failed: %s", describe(error))
+            job.error = "refine: the server failed; what it printed says why"
+        finally:
+            self._follower.forget()
+            job.ended = time.monotonic()
+
+    def _known(self, thresholds: Mapping[str, float]) -> dict[str, float] | None:
+        """Return the design that is the answer already and was measured, if there is one: it is improved, not measured again."""
+        answer = self._verified.get(tuple(thresholds.values()))
+        if answer is None:
+            with self._follower.model() as model:
+                answer = model.predict(thresholds)
+        return dict(answer.point) if answer.verified else None
+
+    def _remember(self, answer: Answer) -> None:
+        self._verified[tuple(answer.thresholds.values())] = answer

@@ -1,0 +1,124 @@
+"""What surrogates say about objective and limits: the crossing from a stated problem to tensors.
+
+Symbols and shapes
+    mean, std   b x q    of the raw outputs, natural units
+    theta       b x k    thresholds, unit cube
+    r                    requirements: one for each output that must obey a limit
+    bound       b x r    sign * limit: base + span * theta
+    excess      b x r    sign * mean + beta * std - bound: above zero where a limit is broken
+
+With signs applied everything is "minimise, and stay below", whatever the problem's directions are. Where the surrogates learn
+warped outputs, limits are warped with them, and everything here is in warped units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from cbabo.domain.problem import Problem
+from cbabo.surrogate.warp import Warp
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """A problem's objective and requirements as tensors."""
+
+    goal: float
+    """+1 to minimise the first output, -1 to maximise it."""
+    output: Tensor
+    """r: which output a requirement is about."""
+    sign: Tensor
+    """r: +1 for <=, -1 for >=."""
+    base: Tensor
+    """r: the bound at theta = 0."""
+    span: Tensor
+    """r: how far the bound moves to theta = 1; zero where it is fixed."""
+    threshold: Tensor
+    """r: which theta moves it (any where it is fixed)."""
+    warp: Warp | None = None
+    """r: how the limited output is warped; None: not at all."""
+
+    @classmethod
+    def of(cls, problem: Problem, warp: Warp | None = None) -> Limits:
+        """Translate a problem's objective and constraints; warp: of all outputs, as the surrogates learn them."""
+        rows = [(c, name) for c in problem.constraints for name in c.output_names]
+        movable = problem.box.names
+        real = {"dtype": torch.float64}
+        output = torch.tensor([problem.outputs.index(name) for _, name in rows])
+        sign = torch.tensor([c.sign for c, _ in rows], **real)  # type: ignore[arg-type]
+        mine = None if warp is None else warp.at(output)
+        return cls(
+            goal=problem.objective.sign * (1.0 if warp is None else float(warp.orientation[0])),
+            output=output,
+            sign=sign if mine is None else sign * mine.orientation,
+            base=torch.tensor([c.sign * c.strictest for c, _ in rows], **real),  # type: ignore[arg-type]
+            span=torch.tensor([c.scale if c.movable else 0.0 for c, _ in rows], **real),  # type: ignore[arg-type]
+            threshold=torch.tensor([movable.index(c.name) if c.movable else 0 for c, _ in rows]),
+            warp=mine,
+        )
+
+    def bound(self, theta: Tensor) -> Tensor:
+        """Return the bounds (b x r) at theta (b x k)."""
+        bound = torch.addcmul(self.base, self.span, theta[:, self.threshold])
+        if self.warp is None:
+            return bound
+        return self.sign * self.warp.forward(self.sign * self.warp.orientation * bound)
+
+    def excess(self, mean: Tensor, std: Tensor, theta: Tensor, beta: float) -> Tensor:
+        """Return by how much the upper confidence bounds exceed the limits, b x r."""
+        return self.upper(mean, std, beta) - self.bound(theta)
+
+    def upper(self, mean: Tensor, std: Tensor, beta: float) -> Tensor:
+        """Return the pessimistic values of what must stay below, b x r."""
+        return self.sign * mean[:, self.output] + beta * std[:, self.output]
+
+    def lower_objective(self, mean: Tensor, std: Tensor, beta: float) -> Tensor:
+        """Return the optimistic objective to be minimised, b."""
+        return self.goal * mean[:, 0] - beta * std[:, 0]
+
+    def log_probability(self, mean: Tensor, std: Tensor, theta: Tensor) -> Tensor:
+        """Return the log probability (b) that every requirement is obeyed, outputs taken as independent.
+
+        Two limits on one output are one interval, not two independent events.
+        """
+        room = (self.bound(theta) - self.sign * mean[:, self.output]) / std[:, self.output]
+        alone, shared = self._alone_and_shared
+        total = _log_ndtr(room[:, alone]).sum(1)
+        for mine in shared:
+            above, below = (room[:, mine[self.sign[mine] == side]] for side in (1.0, -1.0))
+            total = total + _log_interval(above, below)
+        return total
+
+    @cached_property
+    def _alone_and_shared(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Which requirements are the only one about their output, and the groups of those that are not."""
+        groups = [(self.output == j).nonzero().squeeze(-1) for j in self.output.unique()]
+        alone = [group for group in groups if len(group) == 1]
+        return torch.cat([self.output[:0], *alone]), tuple(group for group in groups if len(group) > 1)
+
+
+def _log_interval(above: Tensor, below: Tensor) -> Tensor:
+    """Return log P(-below <= z <= above) of a standard normal z, for the tightest of each; b x (any) each."""
+    if not below.shape[1]:
+        return _log_ndtr(above.amin(1))
+    if not above.shape[1]:
+        return _log_ndtr(below.amin(1))
+    high, low = above.amin(1), -below.amin(1)
+    flip = low > 0  # in the upper tail: mirror, where differences keep their digits
+    high, low = torch.where(flip, -low, high), torch.where(flip, -high, low)
+    log_high, log_low = _log_ndtr(high), _log_ndtr(low)
+    gap = (log_low - log_high).clamp_max(-1e-300)
+    inside = log_high + torch.log(-torch.expm1(gap))
+    return torch.where(high > low, inside, torch.full_like(inside, -torch.inf))
+
+
+def _log_ndtr(z: Tensor) -> Tensor:
+    """Return log Phi(z); torch's own has a wrong derivative in the far tail (by a factor of 2 at -1e8, infinite at -1e10)."""
+    tail = z.clamp_max(-1.0)
+    lower = torch.log(0.5 * torch.special.erfcx(tail * -math.sqrt(0.5))) - 0.5 * tail.square()
+    return torch.where(z > -1.0, torch.special.log_ndtr(z.clamp_min(-1.0)), lower)

@@ -1,0 +1,376 @@
+"""A model in a file: the same answers after reading, and one sentence for everything that is not a sound model."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from cbabo import Model, Settings
+from cbabo.answering.model import make_model
+from cbabo.answering.modelfile import write_model
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.errors import InputError, ModelError
+from cbabo.methods.learner import Learner
+from cbabo.numerics.checksum import checksum
+from learned import QUICK, evaluated, simulate_valley, valley
+from simulators import make_beam, simulate_beam
+
+AT = {"stress": 5.0, "frequency": 3.0}
+TABLE = np.array([[5.0, 3.0], [1.0, 6.0], [9.0, 2.0], [2.5, 4.5]])
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    rows = evaluated(make_beam(), simulate_beam, 12).rows
+    now = datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=UTC)
+    rest = (
+        Evaluation(90, "failed", "refine", rows[0].point, {}, "mesh „schief“", "log\nof it", now, 1.25, "host:12"),
+        Evaluation(91, "running", "run", rows[1].point, {}),
+    )
+    return make_model(Evaluations(make_beam(), (*rows, *rest)), Learner(0), QUICK, 3)
+
+
+@pytest.fixture
+def path(model: Model, tmp_path: Path) -> Path:
+    path = tmp_path / "beam.cbabo"
+    model.save(path)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises((ModelError, InputError)) as caught:
+        Model.load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    assert "; " in text  # what to do about it
+    return text
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    """Change the header as another version of the package might have written it, with a sound checksum."""
+    content = path.read_bytes()
+    tensors = load(content)
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
+    header.update(changes)
+    header = {k: v for k, v in header.items() if v != "missing" and k != "checksum"}
+    sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
+    path.write_bytes(save(tensors, metadata={"cbabo": json.dumps(sealed)}))
+    return path
+
+
+def test_the_same_answers_exactly(model: Model, path: Path) -> None:
+    again = Model.load(path)
+    assert again.predict(AT) == model.predict(AT)
+    before, after = model.predict_many(TABLE), again.predict_many(TABLE)
+    assert np.array_equal(before.points, after.points)
+    assert before.to_frame().equals(after.to_frame())
+    assert again.recommend(AT, {"stress": "loosen"}) == model.recommend(AT, {"stress": "loosen"})
+
+
+def test_everything_comes_back(model: Model, path: Path) -> None:
+    again = Model.load(str(path))
+    assert (again.problem, again.settings, again.seed) == (model.problem, model.settings, model.seed)
+    assert again.problem.digest == model.problem.digest
+    assert again.evaluations == model.evaluations
+    assert [type(v) for v in again.evaluations[0].point.values()] == [float, int]
+    assert again.pcm.sizes == model.pcm.sizes
+    assert again.pcm.weights.equal(model.pcm.weights)
+    h, g = again.surrogates.hyperparameters, model.surrogates.hyperparameters
+    assert h.lengthscales.equal(g.lengthscales)
+    assert h.noise.equal(g.noise)
+    assert again.surrogates.factor.equal(model.surrogates.factor)
+
+
+def test_saving_again_writes_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    Model.load(path).save(tmp_path / "second.cbabo")
+    assert (tmp_path / "second.cbabo").read_bytes() == path.read_bytes()
+
+
+def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
+    assert header["format"] == 2
+    assert header["versions"]["torch"]
+    assert header["problem_digest"] == make_beam().digest
+    assert header["settings"] == QUICK.model_dump()
+    assert len(header["evaluations"]) == 14
+    assert all(tensor.dtype == torch.float64 for tensor in load(content).values())
+    assert list(path.parent.iterdir()) == [path]  # nothing else is left behind
+
+
+def test_a_model_in_use_does_not_need_its_file(path: Path) -> None:
+    again = Model.load(path)
+    expected = again.predict(AT)
+    path.write_bytes(b"\0" * 100)
+    assert again.predict(AT) == expected
+
+
+@pytest.mark.parametrize("kept", [0, 1, 8, 50, 3000, 0.5, 0.9, -8, -1])
+def test_a_truncated_file_is_refused(path: Path, kept: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))] if isinstance(kept, float) else content[:kept])
+    assert "damaged" in refusal(path)
+
+
+def test_a_longer_file_is_refused(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+    assert "damaged" in refusal(path)
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
+    content = path.read_bytes()
+    for at in np.linspace(0, len(content) - 1, 60).astype(int):
+        broken = bytearray(content)
+        broken[at] ^= 2
+        path.write_bytes(bytes(broken))
+        refusal(path)
+
+
+def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
+    text = refusal(rewritten(path, format=3))
+    assert text.endswith("(format 3, this one knows 2); install the newer version")
+
+
+def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
+    text = refusal(rewritten(path, format=1))
+    assert text.endswith(
+        "written by an older version of cbabo (format 1, this one reads 2); save it again from its study"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": "2"},
+        {"format": None},
+        {"format": "missing"},
+        {"problem": {}},
+        {"problem": None},
+        {"problem_digest": "0"},
+        {"settings": {"batch_size": 0}},
+        {"settings": {"unheard_of": 1}},
+        {"settings": None},
+        {"pcm_sizes": [2, 32, 32, 3]},
+        {"pcm_sizes": [3, 32, 32, 2]},
+        {"pcm_sizes": []},
+        {"pcm_sizes": 3},
+        {"pcm_sizes": "missing"},
+        {"surrogates": {"format": 9}},
+        {"surrogates": []},
+        {"evaluations": [{"id": 1}]},
+        {"evaluations": "missing"},
+        {"seed": "missing"},
+    ],
+    ids=str,
+)
+def test_a_header_that_does_not_fit_is_refused(path: Path, changes: dict[str, Any]) -> None:
+    assert "damaged" in refusal(rewritten(path, **changes))
+
+
+def test_tensors_of_something_else_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.safetensors"
+    for metadata in (None, {"format": "pt"}):
+        path.write_bytes(save({"weight": torch.zeros(3, dtype=torch.bfloat16)}, metadata=metadata))
+        assert "not a model of cbabo" in refusal(path)
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
+    path = tmp_path / "evil.cbabo"
+    trap = tmp_path / "sprung"
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (Path.touch, (trap,))
+
+    path.write_bytes(pickle.dumps(Trap()))
+    assert "not a model" in refusal(path)
+    torch.save({"x": torch.zeros(2)}, path)
+    assert "not a model" in refusal(path)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff" * 64, b"problem: 3\n", (2**62).to_bytes(8, "little") + b"{}"])
+def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    assert "not a model" in refusal(path)
+
+
+def test_a_folder_and_nothing_at_all_are_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path)
+    assert "cannot be read" in refusal(tmp_path / "nothing.cbabo")
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_lost(
+    model: Model, path: Path, tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "missing" / "beam.cbabo", path / "inside", Path("/")):
+        with pytest.raises(InputError, match="the model cannot be written .*; choose another place$"):
+            model.save(place)
+    assert list(tmp_path.iterdir()) == [path]
+    assert Model.load(path).predict(AT) == model.predict(AT)
+
+
+def test_a_file_is_replaced_as_a_whole(model: Model, path: Path) -> None:
+    path.write_text("an older one")
+    model.save(path)
+    assert Model.load(path).seed == 3
+    assert (
+        path.stat().st_mode & 0o044 == Path(__file__).stat().st_mode & 0o044 or os.name == "nt"
+    )  # colleagues may read it
+
+
+def test_the_checksum_knows_names_shapes_and_values() -> None:
+    a = torch.arange(6, dtype=torch.float64)
+    sums = {
+        checksum("t", {"a": a}),
+        checksum("u", {"a": a}),
+        checksum("t", {"b": a}),
+        checksum("t", {"a": a.view(2, 3)}),
+        checksum("t", {"a": a.to(torch.int64)}),
+        checksum("t", {"a": a + 1e-15}),
+        checksum("t", {}),
+    }
+    assert len(sums) == 7
+    assert checksum("t", {"a": a, "b": a}) == checksum("t", {"b": a, "a": a})
+    assert checksum("t", {"a": a.view(2, 3).mT}) == checksum("t", {"a": a.view(2, 3).mT.contiguous()})
+    assert checksum("", {"a": torch.empty(0, 3)}) != checksum("", {})
+
+
+@pytest.fixture(scope="module")
+def solved() -> Model:
+    """Of the default settings, with a corner where the simulator fails."""
+    rows = evaluated(valley(), simulate_valley, 60).rows
+    told = [replace(r, state="failed", outputs={}, failure="no mesh") if r.point["a"] > 0.3 else r for r in rows]
+    settings = Settings.default().replace(library=24, hidden_width=16, recommend_candidates=2000)
+    return make_model(Evaluations(valley(), tuple(told)), Learner(0), settings, 3)
+
+
+def test_library_network_and_failures_come_back(solved: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is read answers at once: nothing is solved beforehand or trained again."""
+    assert solved.posterior.failure_model is not None
+    assert solved.pcm.sizes == (2, 16, 16, 16, 2)
+    solved.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    for name in ("build_library", "distil"):
+        monkeypatch.setattr(f"cbabo.answering.model.{name}", None)
+    table = np.random.default_rng(0).uniform([0.0, -1.0], [2.0, 1.0], (50, 2))
+    for how in ({}, {"fast": True}, {"method": "pcm"}):
+        assert again.predict_many(table, **how).to_frame().equals(solved.predict_many(table, **how).to_frame())
+    at = {"c": 1.4, "g": -0.2}
+    assert again.recommend(at, {"c": "loosen"}) == solved.recommend(at, {"c": "loosen"})
+    again.save(tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Model, tmp_path: Path) -> None:
+    untrained = replace(solved, library=solved.fast_map.library)
+    untrained.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is None
+    assert again.pcm.weights.equal(solved.pcm.weights)
+
+
+def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:
+    library = solved.fast_map.library
+    parts = solved.problem, solved.settings, solved.seed, solved.evaluations, solved.posterior, solved.pcm
+    for changed in (replace(library, x=library.x[:, :1]), replace(library, theta=library.theta[1:])):
+        write_model(tmp_path / "m", *parts, changed)
+        assert "a library of" in refusal(tmp_path / "m")
+
+
+def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
+    changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.posterior, model.pcm)
+    changed.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert (again.settings, again.seed) == (Settings.paper(), 2**80)
+
+
+# ---- with the default settings
+
+
+@pytest.fixture(scope="module")
+def solving() -> Model:
+    """Outputs over decades, and a region that fails: everything that such a model consists of."""
+    rows = evaluated(make_beam(), simulate_beam, 60).rows
+    failing = tuple(
+        Evaluation(e.id, "failed", "run", e.point, {}, "mesh")
+        if e.point["width"] > 2.2
+        else Evaluation(e.id, "complete", "run", e.point, {**e.outputs, "stress": math.exp(e.outputs["stress"])})
+        for e in rows
+    )
+    model = make_model(Evaluations(make_beam(), failing), Learner(0), Settings.default().replace(library=32), 3)
+    assert model.posterior.failure_model is not None
+    assert model.posterior.warp is not None
+    assert bool(model.posterior.warp.curved.any())
+    return model
+
+
+def test_a_default_model_answers_the_same_after_reading(solving: Model, tmp_path: Path) -> None:
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.settings == solving.settings
+    for fast in (False, True):
+        one, two = solving.predict_many(TABLE, fast=fast), again.predict_many(TABLE, fast=fast)
+        assert np.array_equal(one.points, two.points)
+        for i in range(len(TABLE)):
+            assert one.answer(i) == two.answer(i)
+
+
+def test_failures_are_known_after_reading(solving: Model, tmp_path: Path) -> None:
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert solving.posterior.failure_model is not None
+    assert again.posterior.failure_model is not None
+    assert again.posterior.failure_model.limit == solving.posterior.failure_model.limit
+    x = torch.rand(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert again.posterior.failure_model.probability(x).equal(solving.posterior.failure_model.probability(x))
+
+
+def test_a_network_that_nobody_asked_for_is_not_trained_to_be_written(
+    solving: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("cbabo.answering.model.distil", refuse)
+    solving.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is None
+    with pytest.raises(AssertionError, match="nobody asked"):
+        again.predict(AT, method="pcm")
+
+
+def test_a_network_that_was_asked_for_is_written(tmp_path: Path) -> None:
+    settings = QUICK.replace(candidate_source="solver", surrogates="warped", answer="solver")
+    model = make_model(evaluated(make_beam(), simulate_beam, 12), Learner(0), settings, 3)
+    answer = model.predict(AT, method="pcm")
+    model.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.network is not None
+    assert again.predict(AT, method="pcm") == answer
+
+
+def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
+    rows = evaluated(make_beam(), simulate_beam, 20).rows
+    twice = Evaluations(make_beam(), (*rows, *rows))
+    model = make_model(twice, Learner(0), Settings.default().replace(library=16), 3)
+    model.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert len(again.evaluations) == 40
+    for i in range(len(TABLE)):
+        assert again.predict_many(TABLE).answer(i) == model.predict_many(TABLE).answer(i)

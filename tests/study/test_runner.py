@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cbabo import Problem, Settings, Study
+from cbabo.domain.evaluations import Evaluations
+from cbabo.errors import EvaluationError, InputError, RunStoppedError
+from learned import simulate_valley, valley
+from simulators import simulate_beam
+
+QUICK = Settings.paper().replace(inner_steps=5, hidden_width=32)
+"""The paper's method with a small network, for everything that is not about the method itself."""
+
+DRIVER = textwrap.dedent("""
+    import os, signal, sys
+    sys.path.insert(0, {tests!r})
+    from cbabo import Study
+    from cbabo.methods import step
+    from cbabo.evaluators.function import current_evaluation
+    from simulators import simulate_beam
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def evaluate(point):
+        if {where!r} == "evaluating" and current_evaluation.get() == {number}:
+            die()
+        return simulate_beam(point)
+
+    def on_result(evaluation):
+        if {where!r} == "stored" and evaluation.id == {number}:
+            die()
+
+    def fit_posterior(*arguments):
+        if {where!r} == "learning" and len(study.evaluations) == {number}:
+            die()
+        return true_fit(*arguments)
+
+    true_fit, step.fit_posterior = step.fit_posterior, fit_posterior
+    study = Study.open({url!r}, "beam")
+    study.run(evaluate, budget={budget}, asynchronous={asynchronous}, on_result=on_result)
+""")
+
+
+@pytest.fixture
+def study(beam: Problem, url: str) -> Study:
+    return Study.create(beam, url, settings=QUICK)
+
+
+def content(evaluations: Evaluations) -> list[tuple[object, ...]]:
+    return [(row.id, row.state, row.kind, dict(row.point), dict(row.outputs)) for row in evaluations]
+
+
+def broken_at(*ids: int):
+    """An evaluator whose evaluations of these numbers raise."""
+    from cbabo.evaluators.function import current_evaluation
+
+    def evaluate(point: dict[str, float]) -> dict[str, float]:
+        if current_evaluation.get() in ids:
+            raise ValueError("mesh did not converge")
+        return simulate_beam(point)
+
+    return evaluate
+
+
+def test_a_run_spends_its_budget_and_no_more(study: Study) -> None:
+    told = []
+    study.run(simulate_beam, budget=37, on_result=told.append)
+    evaluations = study.evaluations
+    assert [row.id for row in told] == list(range(1, 38))
+    assert len(evaluations.complete) == 37
+    first = evaluations[0]
+    assert first.outputs == simulate_beam(dict(first.point))  # raw, with the number that nobody asked for
+    assert first.started is not None
+    assert first.seconds is not None
+    assert str(os.getpid()) in str(first.worker)
+    study.run(simulate_beam, budget=37)
+    assert len(study.evaluations) == 37
+
+
+def learned(study: Study) -> int:
+    """How many batches were chosen by what was measured."""
+    from cbabo.methods.learner import Learner
+
+    return Learner.from_bytes(study._store.learner()[1]).iteration - 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "asynchronous", "budgets"),
+    [
+        (QUICK, False, (7, 30, 33, 33, 57, 60)),
+        (QUICK, True, (7, 30, 33, 33, 57, 60)),
+        (Settings.paper(), False, (12, 31, 40, 45)),
+        (Settings.default(), False, (7, 30, 33, 33, 52, 60)),
+        (Settings.default(), True, (7, 30, 33, 33, 47, 50)),
+    ],
+    ids=["quick", "quick, asynchronous", "paper", "default", "default, asynchronous"],
+)
+def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
+    beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, budgets: tuple[int, ...]
+) -> None:
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
+    whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous)
+    assert learned(whole) == (budgets[-1] - 30) // 5
+    pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db", settings=settings)
+    for budget in budgets:
+        pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+    assert content(pieces.evaluations) == content(whole.evaluations)
+    assert pieces._store.learner() == whole._store.learner()
+
+
+@pytest.mark.parametrize(
+    ("settings", "asynchronous", "kills", "budget"),
+    [
+        (Settings.paper(), False, [("evaluating", 33), ("learning", 40)], 45),
+        (QUICK, True, [("stored", 37)], 42),
+        (Settings.default(), False, [("evaluating", 33), ("learning", 40), ("stored", 50), ("learning", 55)], 60),
+        (Settings.default(), True, [("evaluating", 33), ("stored", 37), ("learning", 40)], 45),
+    ],
+    ids=["paper", "quick, asynchronous", "default", "default, asynchronous"],
+)
+def test_killed_and_resumed_equals_uninterrupted(
+    beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, kills: list[tuple[str, int]], budget: int
+) -> None:
+    """Killed in the middle of an evaluation, after one, and while learning between two batches; the learner's state included.
+
+    So two processes, with other threads and hash seeds, also agree to the last bit.
+    """
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    url = f"sqlite:///{tmp_path}/killed.db"
+    study = Study.create(beam, url, settings=settings)
+    tests = str(Path(__file__).parents[1])
+    whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
+    for where, number in kills:
+        code = DRIVER.format(tests=tests, url=url, where=where, number=number, budget=budget, asynchronous=asynchronous)
+        driver = subprocess.Popen([sys.executable, "-c", code], env=environment)
+        whole.run(simulate_beam, budget=budget, asynchronous=asynchronous)  # meanwhile; nothing to do the second time
+        assert driver.wait() == -signal.SIGKILL
+        assert len(study.evaluations.complete) == (number - 1 if where == "evaluating" else number)
+    assert learned(whole) > 1
+    study.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+    assert content(study.evaluations) == content(whole.evaluations)
+    assert study._store.learner() == whole._store.learner()
+
+
+def test_failures_are_stored_and_the_run_goes_on(study: Study) -> None:
+    study.run(broken_at(2, 31), budget=35)
+    failed = study.evaluations.failed
+    assert [row.id for row in failed] == [2, 31]
+    assert failed[0].failure == "ValueError: mesh did not converge"
+    assert "Traceback" in failed[0].log
+    assert len(study.evaluations.complete) == 33
+
+
+def test_a_hopeless_run_stops(study: Study) -> None:
+    with pytest.raises(RunStoppedError, match=r"last 3 evaluations failed in a row .*mesh did not converge"):
+        study.run(broken_at(*range(4, 100)), budget=50, stop_after_failures=3)
+    assert [row.state for row in study.evaluations] == ["complete"] * 3 + ["failed"] * 3
+    study.run(simulate_beam, budget=10)
+    assert len(study.evaluations) == 10
+
+
+def test_scattered_failures_are_not_hopeless(study: Study) -> None:
+    study.run(broken_at(*range(2, 40, 2)), budget=40, stop_after_failures=2)
+    assert len(study.evaluations) == 40
+
+
+def test_what_is_worth_another_try_gets_it(study: Study) -> None:
+    tries = []
+
+    def licence(point: dict[str, float]) -> dict[str, float]:
+        tries.append(point)
+        if len(tries) % 3:
+            raise EvaluationError("no licence", retryable=True)
+        return simulate_beam(point)
+
+    study.run(licence, budget=2, retries=2)
+    assert len(study.evaluations.complete) == 2
+    assert len(tries) == 6
+    study.run(licence, budget=3, retries=1)
+    assert study.evaluations[2].failure == "no licence"
+
+
+def test_plain_failures_are_not_tried_again(study: Study) -> None:
+    tries = []
+
+    def broken(point: dict[str, float]) -> dict[str, float]:
+        tries.append(point)
+        raise ValueError("wrong")
+
+    study.run(broken, budget=3, retries=5)
+    assert len(tries) == 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_workers_with_every_kind_of_trouble(study: Study, asynchronous: bool) -> None:
+    def troubled(point: dict[str, float]) -> dict[str, float]:
+        from cbabo.evaluators.function import current_evaluation
+
+        number = current_evaluation.get()
+        if number == 3:
+            raise ValueError("no")
+        if number == 5:
+            time.sleep(1000)
+        if number == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 9:
+            return {**simulate_beam(point), "stress": float("nan")}
+        if number == 11:
+            return {"mass": 1.0}
+        return simulate_beam(point)
+
+    study.run(troubled, budget=36, workers=3, timeout=2.0, asynchronous=asynchronous)
+    reasons = {row.id: str(row.failure) for row in study.evaluations.failed}
+    assert sorted(reasons) == [3, 5, 7, 9, 11]
+    for number, words in ((3, "ValueError"), (5, "within 2 s"), (7, "signal 9"), (9, "finite"), (11, "'stress'")):
+        assert words in reasons[number]
+    assert len(study.evaluations.complete) == 31
+
+
+def test_a_timeout_alone_uses_a_worker_process(study: Study) -> None:
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(1000)
+        return simulate_beam(point)
+
+    study.run(slow, budget=1, timeout=0.5)
+    assert "within 0.5 s" in str(study.evaluations[0].failure)
+
+
+def test_any_executor_will_do(study: Study) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        study.run(simulate_beam, budget=40, executor=threads, workers=4, asynchronous=True)
+    with ProcessPoolExecutor(2) as processes:
+        study.run(simulate_beam, budget=50, executor=processes)
+    assert len(study.evaluations.complete) == 50
+
+
+def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
+    """With the default settings, asynchronously, with four evaluations in flight."""
+    study = Study.create(valley(), url, settings=Settings.default())
+
+    def slow(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(0.02)
+        return simulate_valley(point)
+
+    with ThreadPoolExecutor(4) as threads:
+        study.run(slow, budget=55, executor=threads, workers=4, asynchronous=True)
+    x = study.evaluations.x
+    assert len(study.evaluations.complete) == 55
+    assert min(float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)) > 1e-5
+
+
+def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:
+    study = Study.create(valley(), url, settings=Settings.default())
+    study.run(simulate_valley, budget=30)
+    first, second = study.ask(5), study.ask(5)
+    points = [t.point for t in (*first, *second)]
+    assert len({tuple(p.values()) for p in points}) == 10
+    for trial in (*second, *first):
+        study.tell(trial.id, simulate_valley(trial.point))
+    assert len(study.evaluations.complete) == 40
+
+
+def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
+    running: list[tuple[int, int]] = []
+    lock = threading.Lock()
+    active = 0
+
+    def watch(point: dict[str, float]) -> dict[str, float]:
+        nonlocal active
+        from cbabo.evaluators.function import current_evaluation
+
+        with lock:
+            active += 1
+            running.append((current_evaluation.get() or 0, active))
+        time.sleep(0.1)
+        with lock:
+            active -= 1
+        return simulate_beam(point)
+
+    with ThreadPoolExecutor(8) as threads:
+        study.run(watch, budget=45, executor=threads, workers=8)
+    together = dict(running)
+    assert max(together.values()) > 4
+    assert max(count for number, count in together.items() if number > 30) <= 5  # never beyond its batch of five
+
+
+def test_a_foreign_executor_gets_its_time_kept_here(study: Study) -> None:
+    release = threading.Event()
+
+    def hang(point: dict[str, float]) -> dict[str, float]:
+        from cbabo.evaluators.function import current_evaluation
+
+        if current_evaluation.get() == 2:
+            release.wait(60)
+        return simulate_beam(point)
+
+    with ThreadPoolExecutor(4) as threads:
+        study.run(hang, budget=6, executor=threads, workers=2, timeout=1.0)
+        release.set()
+    assert [row.id for row in study.evaluations.failed] == [2]
+    assert len(study.evaluations.complete) == 5
+
+
+def die(point: dict[str, float]) -> dict[str, float]:
+    os._exit(3)
+
+
+def test_a_broken_executor_stops_the_run_and_loses_nothing(study: Study) -> None:
+    with ProcessPoolExecutor(1) as processes, pytest.raises(RunStoppedError, match="executor broke"):
+        study.run(die, budget=3, executor=processes)
+    assert len(study.evaluations.running) >= 1
+    study.run(simulate_beam, budget=3)
+    assert len(study.evaluations.complete) == 3
+
+
+def test_what_a_dead_run_left_may_be_marked_as_failed(study: Study) -> None:
+    def interrupt(point: dict[str, float]) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(interrupt, budget=2)
+    assert [row.state for row in study.evaluations] == ["running"]
+    study.run(simulate_beam, budget=3, on_interrupted="fail")
+    assert [row.state for row in study.evaluations] == ["failed", "complete", "complete"]
+    assert "interrupted" in str(study.evaluations[0].failure)
+
+
+def test_what_was_asked_for_by_hand_is_left_alone(study: Study) -> None:
+    (mine,) = study.ask()
+    study.run(simulate_beam, budget=5)
+    assert [row.id for row in study.evaluations.running] == [mine.id]
+    assert len(study.evaluations) == 5
+    study.tell(mine.id, simulate_beam(mine.point))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": -1},
+        {"budget": 1.5},
+        {"workers": 0},
+        {"retries": -1},
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"timeout": "soon"},
+        {"stop_after_failures": 0},
+        {"on_interrupted": "ignore"},
+        {"evaluate": 3},
+    ],
+)
+def test_wrong_arguments_get_one_sentence(study: Study, wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=f"run: {next(iter(wrong))} must be"):
+        study.run(**{"evaluate": simulate_beam, **wrong})  # type: ignore[arg-type]
+    assert len(study.evaluations) == 0

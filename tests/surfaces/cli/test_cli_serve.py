@@ -1,0 +1,88 @@
+"""cbabo serve, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from surfaces.cli.conftest import BIN
+
+
+@pytest.fixture
+def learned(cli: Any, folder: Path) -> str:
+    cli(
+        "run",
+        "study.yaml",
+        "--budget",
+        "31",
+        "--set=study.settings.inner_steps=2",
+        "--set=study.settings.hidden_width=8",
+    )
+    return f"sqlite:///{folder}/beam.db::beam"
+
+
+@pytest.fixture
+def server(learned: str) -> Iterator[subprocess.Popen[str]]:
+    command = [BIN / "cbabo", "serve", learned, "--port", "0", "--no-browser", "--evaluator", "beamsim:chatty"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        yield server
+        server.kill()
+
+
+def test_it_prints_an_address_and_a_token_and_ends_on_ctrl_c(server: subprocess.Popen[str]) -> None:
+    assert server.stdout is not None
+    found = re.search(r"(http://127\.0\.0\.1:\d+/)#token=(\S+)", server.stdout.readline())
+    assert found
+    address, token = found.groups()
+    assert token in server.stdout.readline()
+    with urlopen(f"{address}api/follow", timeout=20) as answer:
+        assert json.load(answer)["evaluator"] is True
+    limits = {"thresholds": {"stress": 5, "frequency": 3}, "evaluations": 1}
+    request = Request(f"{address}api/refine", json.dumps(limits).encode(), {"Content-Type": "application/json"})
+    with pytest.raises(HTTPError) as refused:
+        urlopen(request, timeout=20)
+    refused.value.close()
+    assert refused.value.code == 401
+    request.add_header("Authorization", f"Bearer {token}")
+    with urlopen(request, timeout=20) as answer:
+        job = json.load(answer)
+    while job["state"] == "running":
+        with urlopen(f"{address}api/jobs/{job['id']}", timeout=20) as answer:
+            job = json.load(answer)
+    assert job["answer"]["status"] == "verified"
+    server.send_signal(signal.SIGINT)
+    out, err = server.communicate(timeout=30)
+    assert "Traceback" not in err
+    assert "a line from compiled code" in err  # what a simulator prints is no result
+    assert out == ""
+    assert server.returncode == 0
+
+
+def test_a_port_that_is_taken_gets_a_sentence(cli: Any, learned: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        error = cli("serve", learned, "--port", port, "--no-browser", code=2).err
+    assert f"port {port} cannot be used" in error
+    assert "--port" in error
+
+
+def test_a_study_that_is_not_there_gets_a_sentence(cli: Any, folder: Path) -> None:
+    assert "was not started yet" in cli("serve", "study.yaml", "--no-browser", code=2).err
+    assert "there is no" in cli("serve", f"sqlite:///{folder}/nothing.db::beam", "--no-browser", code=2).err
+
+
+def test_a_missing_package_is_named(cli: Any, learned: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    assert "pip install 'cbabo[web]'" in cli("serve", learned, "--no-browser", code=2).err

@@ -1,0 +1,305 @@
+"""The explorer in one file, in a real browser with the network cut."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from browser import Window, window
+from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
+from cbabo.answering.model import make_model
+from cbabo.decisions.recommend import Wish
+from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.methods.learner import Learner
+from cbabo.solver.continuous import NEARLY
+from learned import (
+    QUICK,
+    edged,
+    evaluated,
+    lattice,
+    mirrored,
+    model_of,
+    simulate_lattice,
+    simulate_mirrored,
+    simulate_valley,
+    valley,
+)
+from page.conftest import write
+from simulators import make_beam, simulate_beam
+
+
+def mixed() -> Problem:
+    """Every kind of variable, a limit on several outputs, and two limits on one."""
+    return Problem(
+        "mixed",
+        [Discrete("gauge", [0.192, 0.345, 0.5]), Real("r", 1e-3, 1e3, log=True), Integer("teeth", 17, 28)],
+        Objective("f", direction="maximize"),
+        [
+            Constraint("c", "<=", low=0.0, high=40.0, outputs=["c1", "c2"]),
+            Constraint("c_low", ">=", low=-50.0, high=-20.0, outputs="c1"),
+            Constraint("f_top", "<=", limit=30.0, outputs="f"),
+        ],
+    )
+
+
+def simulate_mixed(p: dict[str, float]) -> dict[str, float]:
+    decades = math.log10(p["r"])
+    return {
+        "f": p["teeth"] - 5 * p["gauge"] - decades**2,
+        "c1": p["teeth"] * decades / 2,
+        "c2": p["teeth"] + 9 * p["gauge"],
+    }
+
+
+PROBLEMS = {
+    "valley": (valley, simulate_valley),
+    "mirrored": (mirrored, simulate_mirrored),
+    "lattice": (lattice, simulate_lattice),
+    "mixed": (mixed, simulate_mixed),
+}
+
+
+FOCUSED = """() => {
+    const e = document.activeElement;
+    return e.id || e.getAttribute("aria-label") || e.textContent;
+}"""
+COLOUR = """() => {
+    const cells = document.getElementById("map-cells");
+    return [...cells.getContext("2d").getImageData(cells.width / 2, cells.height / 3, 1, 1).data];
+}"""
+TOO_WIDE = """() => [...document.querySelectorAll("main *")]
+    .filter((e) => e.getBoundingClientRect().right > 401 && !e.closest("svg"))
+    .map((e) => e.outerHTML.slice(0, 80))"""
+
+
+def opened(shown: Window, address: str) -> Window:
+    shown.page.goto(address)
+    shown.wait("window.explorer?.panel.answer && explorer.tradeoffs.curve?.work.done")
+    return shown
+
+
+SOLVER = Settings.default().replace(library=24)
+
+
+def crashing(count: int = 60) -> Evaluations:
+    """The valley with a region in which the simulator fails."""
+    rows = [
+        row if row.point["a"] < 0.5 else Evaluation(row.id, "failed", "run", row.point, {}, failure="no mesh")
+        for row in evaluated(valley(), simulate_valley, count)
+    ]
+    return Evaluations(valley(), tuple(rows))
+
+
+@pytest.mark.parametrize("settings", [QUICK, SOLVER], ids=["network", "solver"])
+@pytest.mark.parametrize("name", [*PROBLEMS, "crashing", "edged"])
+def test_the_page_agrees_with_python_on_a_thousand_thresholds(
+    chromium: Browser, tmp_path: Path, name: str, settings: Settings
+) -> None:
+    if name in ("crashing", "edged"):
+        model = make_model(crashing() if name == "crashing" else edged(), Learner(0), settings, 0)
+        assert (model.posterior.failure_model is not None) == (settings is SOLVER and name == "crashing")
+    else:
+        problem, simulate = PROBLEMS[name]
+        model = model_of(problem(), simulate, count=24, settings=settings)
+    box = model.problem.box
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.05, 1.05, (1000, len(box.names))))
+    expected = model.predict_many(thresholds, fast=True)
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / f"{name}.html"))
+        found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
+    ranges = np.array([v.high - v.low for v in model.problem.variables])
+    points = np.array([answer["point"] for answer in found])
+    assert np.abs((points - expected.points) / ranges).max() < 1e-6
+    spread = np.ptp(model.evaluations.complete.y, axis=0)
+    for part, moment in zip(("mean", "std"), expected.moments, strict=True):
+        assert np.abs((np.array([answer[part] for answer in found]) - moment) / spread).max() < 1e-6
+    chance = np.array([answer["probability"] for answer in found])
+    assert np.abs(chance - expected.probability_feasible).max() < 1e-6
+    least = UNLIKELY if settings is QUICK else settings.probability - NEARLY
+    sure = np.abs(chance - least) > 1e-6
+    assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
+    if settings is SOLVER:
+        assert np.array_equal(
+            [answer["status"] == "verified" for answer in found], [i in expected.measured for i in range(1000)]
+        )
+
+
+def test_curves_and_measured_designs_are_those_of_python(chromium: Browser, tmp_path: Path) -> None:
+    model = model_of(valley(), simulate_valley)
+    at = {"c": 1.2, "g": 0.1}
+    curve, designs = along(model, at, "g", 33), placed(model.evaluations, at, ("g",))
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / "valley.html") + "#at.c=1.2&at.g=0.1&curve=g")
+        found = shown.page.evaluate("explorer.tradeoffs.curve")
+    assert found["limits"] == pytest.approx(curve.limits.tolist())
+    assert [answer["mean"][0] for answer in found["found"]] == pytest.approx(curve.mean.tolist())
+    assert [e["id"] for e in found["placed"]] == designs.ids.tolist()
+    assert [e["limits"][0] for e in found["placed"]] == pytest.approx(designs.limits[:, 0].tolist())
+
+
+def test_a_slider_moves_the_design_and_the_address(chromium: Browser, exported: str, model: Model) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        before = shown.text("#objective")
+        slider = page.get_by_role("slider", name="limit of stress, at most")
+        slider.fill("2")
+        shown.wait("explorer.panel.answer.thresholds[0] === 2")
+        answer = model.predict({"stress": 2.0, "frequency": 2.0})
+        assert shown.answer()["point"] == pytest.approx(list(answer.point.values()))
+        assert shown.text("#objective") != before
+        assert page.get_by_role("spinbutton", name="limit of stress, at most").input_value() == "2"
+        slider.dispatch_event("change")
+        assert "at.stress=2" in page.url
+        link = page.url
+        page.get_by_role("button", name="Copy link").click()
+        assert page.evaluate("navigator.clipboard.readText()") == link
+        page.get_by_role("button", name="Copy point").click()
+        assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == pytest.approx(answer.point)
+        page.goto("about:blank")
+        opened(shown, link)
+        assert shown.answer()["thresholds"] == [2, 2]
+        shown.shot("offline")
+
+
+def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        undo = page.get_by_role("button", name="Undo")
+        assert undo.is_disabled()
+        for name, thresholds in (("Strictest", [1, 6]), ("Most relaxed", [9, 2]), ("Nominal", [5, 2])):
+            page.get_by_role("button", name=name).click()
+            shown.wait(f"String(explorer.panel.answer.thresholds) === '{thresholds[0]},{thresholds[1]}'")
+        undo.click()
+        shown.wait("String(explorer.panel.answer.thresholds) === '9,2'")
+        page.keyboard.press("Control+z")
+        shown.wait("String(explorer.panel.answer.thresholds) === '1,6'")
+        for selector in ("#verify", "#improve", "#hand-out"):
+            assert not page.is_visible(selector)
+
+
+@pytest.mark.parametrize("settings", [QUICK.replace(inner_steps=30), SOLVER], ids=["network", "solver"])
+@pytest.mark.parametrize(("first", "second"), [("loosen", "lock"), ("tighten", "loosen")])
+def test_recommended_limits_are_as_good_as_pythons(
+    chromium: Browser, tmp_path: Path, settings: Settings, first: str, second: str
+) -> None:
+    """The page's draws are its own, so that the proposals differ, but not what they are worth."""
+    model = model_of(make_beam(), simulate_beam, count=30, settings=settings)
+    base, intents = {"stress": 3.0, "frequency": 3.0}, {"stress": first, "frequency": second}
+    names = list(base)
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, write(model, tmp_path / "beam.html") + "#at.stress=3&at.frequency=3").page
+        for name in names:
+            page.get_by_role("group", name=name).get_by_label(intents[name]).check()
+        page.get_by_role("button", name="Recommend").click()
+        page.get_by_role("button", name="Accept proposal").wait_for()
+        found = page.evaluate("explorer.recommend.proposal.found")
+        after = [change["after"] for change in found["changes"]]
+        page.get_by_role("button", name="Accept proposal").click()
+        shown.wait(f"String(explorer.panel.answer.thresholds) === String({after})")
+        assert shown.answer()["mean"][0] == pytest.approx(found["objective_after"])
+        if after != list(base.values()):  # it may be best to move nothing
+            page.get_by_role("button", name="Undo").click()
+        shown.wait("String(explorer.panel.answer.thresholds) === '3,3'")
+    expected = model.recommend(base, intents)  # type: ignore[arg-type]
+    box = model.problem.box
+    theta = box.to_theta(np.array([list(base.values()), after, list(expected.thresholds.values())]))
+    directions = np.array([{"tighten": -1.0, "lock": 0.0, "loosen": 1.0}[intent] for intent in (first, second)])
+    value, feasible = model._judge(theta)
+    assert feasible[1:].all()
+    wish = Wish(theta[0], directions, settings)
+    follows = wish.follows(theta[1:])
+    assert follows[0] == follows[1]
+    assert follows[0] == (found["warnings"] == [])
+    worth = wish.utility(theta[1:], value[0] - value[1:])
+    assert worth[0] >= worth[1] - 0.15 * abs(worth[1]) - 0.05
+    assert [change["intent"] for change in found["changes"]] == [first, second]
+    assert found["improvement"] == pytest.approx(found["objective_before"] - found["objective_after"])
+    alone = [model.predict_many([[after[0], 3.0]], fast=True), model.predict_many([[3.0, after[1]]], fast=True)]
+    effects = [found["objective_before"] - a.moments[0][0, 0] for a in alone]
+    assert [change["effect"] for change in found["changes"]] == pytest.approx(effects, abs=1e-5)
+
+
+def test_without_a_server_too_a_recommendation_says_why_not(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress=1&at.frequency=6").page
+        page.get_by_role("button", name="Recommend").click()
+        page.locator("#proposal .worse").wait_for()
+        assert shown.text("#proposal").startswith("recommend: no candidate near the base obeys its limits; the nearest")
+        assert page.get_by_role("button", name="Recommend").is_enabled()
+
+
+def test_unreachable_limits_say_what_can_be_met(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress=1&at.frequency=6").page
+        if shown.answer()["status"] != "unreachable":
+            pytest.fail("this study reaches its strictest limits; choose another for this test")
+        assert shown.text("#status") == "Unreachable"
+        assert page.locator("#outputs .violated").count() >= 1
+        page.click("#closest")
+        shown.wait("explorer.panel.answer.status !== 'unreachable'")
+
+
+def test_maps_are_drawn_and_clicked(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        shown.wait("explorer.tradeoffs.cells?.work.done")
+        frame = page.locator("#map").bounding_box()
+        assert frame is not None
+        page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+        shown.wait("explorer.panel.answer.thresholds[0] > 4 && explorer.panel.answer.thresholds[0] < 6.5")
+        assert page.evaluate(COLOUR)[3] > 0
+        page.select_option("#map-first", label="frequency")  # the other one gives way
+        shown.wait("document.getElementById('map-second').value === '0'")
+
+
+def test_keyboard_alone_does_everything(chromium: Browser, exported: str) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, exported).page
+        reached = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate(FOCUSED))
+        assert {
+            "Strictest", "Nominal", "Most relaxed", "copy", "link", "theme", "curve-limit", "map-first", "map-second",
+            "limit of stress, at most", "limit of frequency, at least",
+        } <= reached  # fmt: skip
+        slider = page.get_by_role("slider", name="limit of stress, at most")
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        shown.wait("Math.abs(explorer.panel.answer.thresholds[0] - 5.08) < 1e-9")
+        page.keyboard.press("PageDown")
+        shown.wait("Math.abs(explorer.panel.answer.thresholds[0] - 4.28) < 1e-9")
+        assert slider.get_attribute("aria-valuetext") == "4.2800"
+        page.keyboard.press("Tab")
+        field = page.get_by_role("spinbutton", name="limit of frequency, at least")
+        field.focus()
+        field.fill("3.5")
+        page.keyboard.press("Enter")
+        shown.wait("explorer.panel.answer.thresholds[1] === 3.5")
+        field.fill("100")  # beyond the range: its end
+        page.keyboard.press("Enter")
+        shown.wait("explorer.panel.answer.thresholds[1] === 6")
+        assert field.input_value() == "6"
+        field.fill("1000")
+        page.keyboard.press("Enter")
+        assert field.input_value() == "6"
+        shown.wait("document.getElementById('spoken').textContent.includes('probability of feasibility')")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_fits_a_narrow_screen_in_both_themes(chromium: Browser, exported: str, theme: str) -> None:
+    with window(chromium, offline=True, viewport={"width": 400, "height": 800}, color_scheme=theme) as shown:
+        page = opened(shown, exported).page
+        shown.wait("explorer.tradeoffs.cells?.work.done")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert page.evaluate(TOO_WIDE) == []
+        shown.shot(f"narrow-{theme}")
+        background = "getComputedStyle(document.body).backgroundColor"
+        before = page.evaluate(background)
+        page.click("#theme")
+        assert page.evaluate(background) != before

@@ -1,0 +1,67 @@
+"""What was foretold is compared with what came, once, in the units of then."""
+
+from __future__ import annotations
+
+import torch
+
+from cbabo import Settings
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.methods.learner import Learner
+from cbabo.methods.step import step
+from cbabo.surrogate import Warp
+from cbabo.surrogate.prequential import PrequentialErrors
+from learned import evaluated, simulate_valley, valley
+
+NO_WARP = Warp.none(torch.ones(2, dtype=torch.float64))
+
+
+def doubles(*rows: list[float]) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def test_errors_are_counted_in_deviations_and_only_once() -> None:
+    said = PrequentialErrors.none(1, 2).with_predictions(
+        doubles([0.2], [0.7]), doubles([1.0, 5.0], [2.0, 5.0]), doubles([0.5, 1.0], [0.5, 1.0])
+    )
+    after = said.measured(doubles([0.9], [0.2]), doubles([9.0, 9.0], [2.0, 4.0]), NO_WARP)
+    assert after.errors.tolist() == [[2.0, -1.0]]
+    assert after.x.tolist() == [[0.7]]  # still to come
+    again = after.measured(doubles([0.9], [0.2]), doubles([9.0, 9.0], [2.0, 4.0]), NO_WARP)
+    assert again.errors.tolist() == [[2.0, -1.0]]
+
+
+def test_few_errors_say_nothing_and_many_their_root_mean_square() -> None:
+    x = torch.linspace(0.0, 1.0, 8, dtype=torch.float64).unsqueeze(1)
+    zero, one = torch.zeros(8, 1, dtype=torch.float64), torch.ones(8, 1, dtype=torch.float64)
+    warp = Warp.none(torch.ones(1, dtype=torch.float64))
+    said = PrequentialErrors.none(1, 1).with_predictions(x, zero, one)
+    assert said.measured(x[:4], 3.0 * one[:4], warp).kappa.tolist() == [0.0]
+    assert said.measured(x, 3.0 * one, warp).kappa.tolist() == [3.0]
+
+
+def test_one_wild_error_is_cut_and_old_ones_are_forgotten() -> None:
+    warp = Warp.none(torch.ones(1, dtype=torch.float64))
+    said = PrequentialErrors.none(1, 1)
+    for i in range(20):
+        x = doubles([i / 20.0])
+        wild = 1e9 if i == 0 else 1.0
+        said = said.with_predictions(x, doubles([0.0]), doubles([1.0])).measured(x, doubles([wild]), warp)
+        if i == 4:
+            assert 10.0 < float(said.kappa[0]) < 20.0
+    assert said.kappa.tolist() == [1.0]
+
+
+def test_an_iteration_foretells_its_batch_and_the_next_one_judges_it() -> None:
+    problem, settings = valley(), Settings.default()
+    evaluations = evaluated(problem, simulate_valley, 30)
+    batch, state = step(evaluations, Evaluations(problem, ()), None, settings, 0)
+    said = Learner.from_bytes(state).prequential
+    assert said is not None
+    assert len(said.x) == len(batch) == 5
+    assert not len(said.errors)
+    more = [Evaluation(100 + i, "complete", "run", p, simulate_valley(p), None) for i, p in enumerate(batch)]
+    _, state = step(Evaluations(problem, (*evaluations, *more)), Evaluations(problem, ()), state, settings, 0)
+    judged = Learner.from_bytes(state).prequential
+    assert judged is not None
+    assert judged.errors.shape == (5, 3)
+    assert bool((judged.errors != 0).any())
