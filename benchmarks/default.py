@@ -19,11 +19,12 @@ from functools import partial
 import numpy as np
 
 from cbabo import Settings, Study, problems
-from cbabo.answering.model import Answers, Model
+from cbabo.answering.predict import Answers
 from cbabo.bench.judging import judge
 from cbabo.bench.metrics import losses
 from cbabo.bench.truth import Truth, truth
 from cbabo.domain.space import Point
+from cbabo.model import Model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem

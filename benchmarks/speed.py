@@ -33,10 +33,10 @@ import torch
 
 import cbabo.methods.step
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study, problems
-from cbabo.answering.model import Model
 from cbabo.answering.refine import refine
 from cbabo.decisions.recommend import Intent
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.model import Model
 from cbabo.problems import ShippedProblem
 
 P = ParamSpec("P")

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study
-from cbabo.answering.model import Answers
+from cbabo.answering.predict import Answers
 from cbabo.bench.metrics import losses
 from cbabo.domain.space import Point
 from cbabo.numerics.arrays import FloatArray

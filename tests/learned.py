@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from scipy.stats import qmc
+from torch import Tensor
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
-from cbabo.answering.model import Model, make_model
+from cbabo.answering.answers import Answer
+from cbabo.answering.refine import refine as refine_query
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.query import Query
 from cbabo.methods.learner import Learner
+from cbabo.methods.method import Measure
+from cbabo.methods.registry import method_for
+from cbabo.methods.settings import MethodSettings
+from cbabo.model import Model, make_model
+from cbabo.network.pcm import PCM
 from cbabo.numerics.threads import one_thread
 from cbabo.surrogate import Surrogates
-from cbabo.surrogate.posterior import Posterior, fit_posterior
+from cbabo.surrogate.posterior import FitState, Posterior
 
 torch.set_num_threads(1)  # matrices are small here, and the cores are shared
 
@@ -123,16 +132,18 @@ def edged() -> Evaluations:
     return Evaluations(problem, (*evaluated(problem, simulate, 14).rows, *measured))
 
 
-def posterior_of(evaluations: Evaluations, settings: Settings = QUICK) -> Posterior:
+def posterior_of(evaluations: Evaluations, settings: MethodSettings = QUICK) -> Posterior:
     with one_thread():
-        return fit_posterior(evaluations, Learner(0), settings)
+        return method_for(settings).fit(evaluations, FitState())
 
 
 def surrogates_of(evaluations: Evaluations) -> Surrogates:
     return posterior_of(evaluations).surrogates
 
 
-def model_of(problem: Problem, simulate: Simulate, count: int = 20, settings: Settings = QUICK, seed: int = 0) -> Model:
+def model_of(
+    problem: Problem, simulate: Simulate, count: int = 20, settings: MethodSettings = QUICK, seed: int = 0
+) -> Model:
     """A model trained from scratch on a Latin hypercube."""
     return make_model(evaluated(problem, simulate, count), Learner(0), settings, seed)
 
@@ -182,3 +193,42 @@ def with_failures(evaluations: Evaluations, fails: Callable[[dict[str, float]], 
 def cornered(count: int = 80) -> Evaluations:
     """Failures wherever a > 0.3: a third of the designs."""
     return with_failures(evaluated(valley(), simulate_valley, count), lambda p: p["a"] > 0.3)
+
+
+def asked(problem: Problem, theta: np.ndarray) -> Query:
+    """The query of normalised thresholds, n x k."""
+    return Query.at(problem.box, np.asarray(theta, dtype=np.float64))
+
+
+def refine(
+    model: Model,
+    thresholds: Mapping[str, float],
+    measure: Measure,
+    evaluations: int = 2,
+    start: dict[str, float] | None = None,
+) -> Answer:
+    """Refine the answer to limits given by name."""
+    return refine_query(model, Query.of(model.problem.box, thresholds), measure, evaluations, start)
+
+
+SIZES = (3, 16, 12, 10, 4)
+"""Layers of a small network."""
+
+
+def trained_looking(sizes: tuple[int, ...] = SIZES, seed: int = 0) -> PCM:
+    """A network whose layers all matter: weights far from their small initial values."""
+    count = len(PCM.initial(sizes, seed).weights)
+    generator = torch.Generator().manual_seed(seed)
+    return PCM(sizes, 0.6 * torch.randn(count, generator=generator, dtype=torch.float64))
+
+
+def plainly(weights: Tensor, sizes: tuple[int, ...], theta: Tensor) -> Tensor:
+    """The network as anybody would write it."""
+    h, start = theta, 0
+    for i, (width, height) in enumerate(itertools.pairwise(sizes)):
+        weight = weights[start : start + width * height].view(height, width)
+        bias = weights[start + width * height : start + width * height + height]
+        start += width * height + height
+        a = torch.nn.functional.linear(h, weight, bias)
+        h = torch.sigmoid(a) if i == len(sizes) - 2 else torch.nn.functional.silu(a)
+    return h

@@ -10,13 +10,12 @@ import pytest
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answering.answers import Answer
-from cbabo.answering.model import make_model
-from cbabo.answering.refine import refine
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
+from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
-from learned import Simulate, evaluated, simulate_valley, valley
+from learned import Simulate, evaluated, refine, simulate_valley, valley
 
 SETTINGS = Settings.default().replace(library=24)
 

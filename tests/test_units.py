@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from cbabo import Model, Settings, problems
-from cbabo.answering.model import make_model
-from cbabo.answering.refine import refine
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
+from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
-from learned import evaluated, simulate_valley, valley
+from learned import evaluated, refine, simulate_valley, valley
 from restated import Restatement, range_of
 from simulators import make_beam, simulate_beam
 

@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cbabo.answering.model import Model as Model
     from cbabo.domain.constraints import Constraint as Constraint
     from cbabo.domain.problem import Objective as Objective
     from cbabo.domain.problem import Problem as Problem
@@ -17,13 +16,14 @@ if TYPE_CHECKING:
     from cbabo.domain.space import Integer as Integer
     from cbabo.domain.space import Real as Real
     from cbabo.methods.settings import Settings as Settings
+    from cbabo.model import Model as Model
     from cbabo.study.study import Study as Study
 
 _HOMES = {
     "Constraint": "cbabo.domain.constraints",
     "Discrete": "cbabo.domain.space",
     "Integer": "cbabo.domain.space",
-    "Model": "cbabo.answering.model",
+    "Model": "cbabo.model",
     "Objective": "cbabo.domain.problem",
     "Problem": "cbabo.domain.problem",
     "Real": "cbabo.domain.space",

@@ -11,11 +11,12 @@ import torch
 
 from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.answering.answers import Answer, Estimate
-from cbabo.answering.model import make_model, outside_warnings
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.query import outside_warnings
 from cbabo.errors import InputError, ModelError
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
+from cbabo.model import make_model
 from learned import QUICK, band, evaluated, lattice, model_of, simulate_lattice, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 
@@ -171,7 +172,6 @@ def test_deviations_are_only_computed_when_asked_for(smooth: Model, monkeypatch:
 
 
 WRONG = [
-    ({"stress": 5.0}, "'frequency' is missing"),
     ({**AT, "cost": 40.0}, "the limit of 'cost' is fixed by the problem"),
     ({**AT, "streß": 40.0}, "unknown constraint 'streß'"),
     ({**AT, "stress": float("nan")}, "stress must be a finite number"),
@@ -182,7 +182,6 @@ WRONG = [
     ([[1.0, 2.0, 3.0]], "expected n rows and 2 columns"),
     ([["a", "b"]], "of numbers"),
     ([[1.0, float("inf")]], "finite"),
-    (None, "expected n rows"),
     (pd.DataFrame({"stress": [1.0], "frequency": [2.0], "weight": [1.0]}), "unknown constraint 'weight'"),
     (pd.DataFrame({"stress": [1.0], "frequency": [None]}), "finite number"),
 ]
@@ -226,9 +225,9 @@ def test_thresholds_outside_the_box_are_answered_with_a_warning(model: Model) ->
 
 
 def test_the_edge_itself_and_rounding_are_inside() -> None:
-    assert outside_warnings(make_beam(), np.array([9.0, 2.0])) == ()
-    assert outside_warnings(make_beam(), np.array([9.0 + 1e-12, 2.0 - 1e-12])) == ()
-    assert len(outside_warnings(make_beam(), np.array([9.0 + 1e-6, 2.0]))) == 1
+    assert outside_warnings(make_beam().box, np.array([9.0, 2.0])) == ()
+    assert outside_warnings(make_beam().box, np.array([9.0 + 1e-12, 2.0 - 1e-12])) == ()
+    assert len(outside_warnings(make_beam().box, np.array([9.0 + 1e-6, 2.0]))) == 1
 
 
 def test_limits_that_contradict_each_other_are_answered() -> None:
@@ -488,13 +487,62 @@ def test_no_thresholds_give_no_answers_by_the_solver_either(solving: Model) -> N
         assert len(many.to_frame()) == 0
 
 
-def test_thresholds_outside_the_box_are_answered_as_its_edge_with_a_warning(solving: Model) -> None:
+def test_thresholds_outside_the_box_are_answered_as_asked_with_a_warning(solving: Model) -> None:
     answer = solving.predict({"c": 5.0, "g": -3.0})
     assert len(answer.warnings) == 2
-    assert answer.point == pytest.approx(solving.predict({"c": 2.0, "g": -1.0}).point, rel=1e-6)
+    assert answer.status == "predicted"
+    assert answer.objective.mean <= solving.predict({"c": 2.0, "g": -1.0}).objective.mean + 1e-6
     impossible = solving.predict({"c": -5.0, "g": 0.0})
     assert impossible.status == "unreachable"
     assert impossible.probability_feasible < 1e-3
+
+
+def low_and_high() -> Problem:
+    """The objective falls with x and c rises with it; designs with c from 0 to 4, limits from 1 to 2 only."""
+    return Problem("slope", [Real("x", 0.0, 4.0)], Objective("f"), [Constraint("c", "<=", low=1.0, high=2.0)])
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("limit", [0.8, 0.95, 2.05, 2.3])
+def test_a_reachable_limit_a_little_outside_the_box_is_met(limit: float, fast: bool) -> None:
+    """The limit asked for is answered, not the nearest one of the box: neither broken, nor called unreachable."""
+    model = model_of(low_and_high(), lambda p: {"f": -p["x"], "c": p["x"]}, 12, Settings.default())
+    answer = model.predict_many({"c": limit}, fast=fast).answer(0)
+    assert answer.status in ("predicted", "verified")
+    assert answer.probability_feasible >= 0.97
+    assert limit - 0.05 <= answer.point["x"] <= limit + 1e-6
+    assert "lies outside 1 to 2" in answer.warnings[0]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_measured_design_that_breaks_a_limit_outside_the_box_is_not_verified(fast: bool) -> None:
+    """Designs at the box's strictest limit were measured; a stricter limit breaks them."""
+    problem = low_and_high()
+    points = [0.0, 0.5, 0.999, 1.0, 1.5, 2.0, 3.0, 4.0]
+    rows = tuple(Evaluation(i + 1, "complete", "run", {"x": x}, {"f": -x, "c": x}) for i, x in enumerate(points))
+    model = make_model(Evaluations(problem, rows), Learner(0), Settings.default(), 0)
+    for limit in (0.9, 0.7, 0.3):
+        answer = model.predict_many({"c": limit}, fast=fast).answer(0)
+        assert answer.outputs["c"].mean <= limit + 1e-6
+        assert answer.point["x"] not in (0.999, 1.0)
+
+
+def test_limits_that_are_left_out_stand_at_their_nominal_values(model: Model) -> None:
+    nominal = model.problem.box.nominal
+    assert model.predict({"stress": 5.0}).thresholds == {**nominal, "stress": 5.0}
+    assert model.predict().thresholds == nominal
+
+
+def test_a_model_prints_as_one_line(model: Model, solving: Model) -> None:
+    assert repr(model) == "Model('beam', paper method, 20 measured, 0 failed, 2 variables, 2 movable limits)"
+    assert len(repr(solving)) < 200
+    assert "\n" not in repr(solving.predict_many({"c": 1.0, "g": 0.0}))
+
+
+def test_the_paper_method_says_what_it_does_not_do(model: Model) -> None:
+    with pytest.raises(InputError, match=r"^predict: the paper method answers by its network only; leave method out$"):
+        model.predict(AT, method="solver")
+    assert model.predict(AT, probability=0.9).warnings == ("probability has no effect: the network aims at none",)
 
 
 def test_extreme_thresholds_are_numbers_to_the_solver_too(solving: Model) -> None:
@@ -517,9 +565,7 @@ def test_limits_that_contradict_each_other_are_unreachable() -> None:
 
 
 def test_the_network_can_still_be_asked(solving: Model) -> None:
-    quick = model_of(
-        valley(), simulate_valley, 12, QUICK.replace(candidate_source="solver", surrogates="warped", answer="solver")
-    )
+    quick = model_of(valley(), simulate_valley, 12, Settings.default().replace(hidden_width=16, library=24))
     answer = quick.predict(REACHABLE, method="pcm")
     theta = torch.from_numpy(quick.problem.box.to_theta(np.array([[1.0, 0.0]])))
     assert answer.point == quick.problem.space.points(quick.pcm.designs(theta).numpy())[0]

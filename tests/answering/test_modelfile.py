@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -17,12 +18,14 @@ import torch
 from safetensors.torch import load, save
 
 from cbabo import Model, Settings
-from cbabo.answering.model import make_model
 from cbabo.answering.modelfile import write_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.errors import InputError, ModelError
 from cbabo.methods.learner import Learner
+from cbabo.methods.paper import PaperMethod
+from cbabo.model import make_model
 from cbabo.numerics.checksum import checksum
+from cbabo.solver.library import FastMap, Library
 from learned import QUICK, evaluated, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 
@@ -103,10 +106,10 @@ def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"])
-    assert header["format"] == 2
+    assert header["format"] == 3
     assert header["versions"]["torch"]
     assert header["problem_digest"] == make_beam().digest
-    assert header["settings"] == QUICK.model_dump()
+    assert header["settings"] == QUICK.to_dict()
     assert len(header["evaluations"]) == 14
     assert all(tensor.dtype == torch.float64 for tensor in load(content).values())
     assert list(path.parent.iterdir()) == [path]  # nothing else is left behind
@@ -141,21 +144,21 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
 
 
 def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
-    text = refusal(rewritten(path, format=3))
-    assert text.endswith("(format 3, this one knows 2); install the newer version")
+    text = refusal(rewritten(path, format=4))
+    assert text.endswith("(format 4, this one knows 3); install the newer version")
 
 
 def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
-    text = refusal(rewritten(path, format=1))
+    text = refusal(rewritten(path, format=2))
     assert text.endswith(
-        "written by an older version of cbabo (format 1, this one reads 2); save it again from its study"
+        "written by an older version of cbabo (format 2, this one reads 3); save it again from its study"
     )
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "2"},
+        {"format": "3"},
         {"format": None},
         {"format": "missing"},
         {"problem": {}},
@@ -266,8 +269,8 @@ def test_library_network_and_failures_come_back(solved: Model, tmp_path: Path, m
     assert solved.pcm.sizes == (2, 16, 16, 16, 2)
     solved.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
-    for name in ("build_library", "distil"):
-        monkeypatch.setattr(f"cbabo.answering.model.{name}", None)
+    monkeypatch.setattr("cbabo.methods.method.build_library", None)
+    monkeypatch.setattr("cbabo.methods.default.distil", None)
     table = np.random.default_rng(0).uniform([0.0, -1.0], [2.0, 1.0], (50, 2))
     for how in ({}, {"fast": True}, {"method": "pcm"}):
         assert again.predict_many(table, **how).to_frame().equals(solved.predict_many(table, **how).to_frame())
@@ -287,14 +290,21 @@ def test_a_network_that_was_never_asked_for_is_the_same_after_reading(solved: Mo
 
 def test_a_library_that_does_not_fit_is_refused(solved: Model, tmp_path: Path) -> None:
     library = solved.fast_map.library
-    parts = solved.problem, solved.settings, solved.seed, solved.evaluations, solved.posterior, solved.pcm
     for changed in (replace(library, x=library.x[:, :1]), replace(library, theta=library.theta[1:])):
-        write_model(tmp_path / "m", *parts, changed)
+        other = replace(solved)
+        vars(other)["fast_map"] = replace_library(solved.fast_map, changed)
+        write_model(tmp_path / "m", other)
         assert "a library of" in refusal(tmp_path / "m")
 
 
+def replace_library(fast_map: FastMap, library: Library) -> FastMap:
+    changed = copy.copy(fast_map)
+    changed.library = library
+    return changed
+
+
 def test_settings_of_the_paper_come_back(model: Model, tmp_path: Path) -> None:
-    changed = Model(model.problem, Settings.paper(), 2**80, model.evaluations, model.posterior, model.pcm)
+    changed = Model(model.problem, PaperMethod(Settings.paper()), 2**80, model.evaluations, model.posterior, model.pcm)
     changed.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     assert (again.settings, again.seed) == (Settings.paper(), 2**80)
@@ -347,7 +357,7 @@ def test_a_network_that_nobody_asked_for_is_not_trained_to_be_written(
     def refuse(*_: object) -> None:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr("cbabo.answering.model.distil", refuse)
+    monkeypatch.setattr("cbabo.methods.default.distil", refuse)
     solving.save(tmp_path / "m")
     again = Model.load(tmp_path / "m")
     assert again.network is None
@@ -356,7 +366,7 @@ def test_a_network_that_nobody_asked_for_is_not_trained_to_be_written(
 
 
 def test_a_network_that_was_asked_for_is_written(tmp_path: Path) -> None:
-    settings = QUICK.replace(candidate_source="solver", surrogates="warped", answer="solver")
+    settings = Settings.default().replace(hidden_width=16, library=24)
     model = make_model(evaluated(make_beam(), simulate_beam, 12), Learner(0), settings, 3)
     answer = model.predict(AT, method="pcm")
     model.save(tmp_path / "m")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cbabo import Settings
-from cbabo.answering.model import make_model
-from cbabo.answering.quality import LEVELS, Quality, explained_share, judge
+from cbabo.answering.quality import LEVELS, Quality, explained_share, leave_one_out
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
+from cbabo.model import make_model
 from learned import (
     QUICK,
     evaluated,
@@ -24,7 +24,7 @@ from learned import (
 
 def test_predictions_are_the_surrogates_without_the_design() -> None:
     model = model_of(valley(), simulate_valley)
-    quality = judge(model)
+    quality = leave_one_out(model)
     assert quality.outputs == ("f", "c", "g")
     assert quality.observed.shape == quality.predicted.shape == quality.std.shape == (20, 3)
     assert quality.ids.tolist() == [row.id for row in model.evaluations]
@@ -39,12 +39,12 @@ def test_failed_evaluations_are_not_judged() -> None:
     rows = evaluated(valley(), simulate_valley, 10).rows
     failed = Evaluation(11, "failed", "run", dict(rows[0].point), {}, failure="no mesh")
     model = make_model(Evaluations(valley(), (*rows, failed)), Learner(0), QUICK, 0)
-    assert 11 not in judge(model).ids
+    assert 11 not in leave_one_out(model).ids
 
 
 def test_exact_repetitions_are_judged_once() -> None:
     model = model_of(lattice(), simulate_lattice, count=24, settings=Settings.default())
-    quality = judge(model)
+    quality = leave_one_out(model)
     assert len(quality.ids) == len(quality.observed) == len(quality.predicted) <= 12
     assert np.isfinite(quality.z).all()
 
@@ -70,7 +70,7 @@ def test_a_wild_value_is_judged_on_the_scale_on_which_it_is_learned() -> None:
         return {**outputs, "c": float(np.exp(6.0 * outputs["c"]))}
 
     model = make_model(evaluated(valley(), wild, 40), Learner(0), Settings.default(), 0)
-    quality = judge(model)
+    quality = leave_one_out(model)
     assert quality.explained[1] > 0.9
     assert np.array_equal(quality.observed, model.evaluations.y)
     assert (quality.std > 0).all()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cbabo import Settings
-from cbabo.answering.model import Model
 from cbabo.answering.refine import refine
 from cbabo.bench import ours
 from cbabo.bench.baselines import BASELINES
@@ -12,6 +11,7 @@ from cbabo.bench.methods import METHODS, Measures, Method, measure, rows_of
 from cbabo.bench.truth import truth
 from cbabo.domain.evaluations import Evaluation
 from cbabo.errors import InputError
+from cbabo.model import Model
 from cbabo.problems import ShippedProblem, get
 from cbabo.study.study import Study
 

@@ -24,8 +24,8 @@ import cbabo
 from cbabo import Settings, Study, problems
 from cbabo.methods.selection import ThresholdSampler, select
 from cbabo.methods.step import untrained
+from cbabo.methods.training import Trainee, learning_rate, loss_and_gradient, train
 from cbabo.network.pcm import PCM, Adam
-from cbabo.network.training import Trainee, learning_rate, loss_and_gradient, train
 from cbabo.numerics.seeding import child_seed
 from cbabo.problems import ShippedProblem
 from cbabo.surrogate import Hyperparameters, Surrogates, condition, fit

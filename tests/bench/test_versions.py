@@ -39,8 +39,8 @@ def test_baselines_do_not_depend_on_each_other_or_on_what_they_are_compared_with
     assert "cbabo.bench.baselines.trustregion" not in found
     assert not found & {
         "cbabo.network.pcm",
-        "cbabo.network.training",
-        "cbabo.answering.model",
+        "cbabo.methods.training",
+        "cbabo.model",
         "cbabo.study.study",
         "cbabo.bench.ours",
         "cbabo.bench.rivals",
@@ -90,7 +90,7 @@ def test_what_is_set_apart_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         sys.setprofile(before)
     assert {
-        "cbabo.network.training",
+        "cbabo.methods.training",
         "cbabo.surrogate.posterior",
         "cbabo.answering.refine",
         "cbabo.surrogate.fit",
@@ -100,9 +100,7 @@ def test_what_is_set_apart_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_needs_no_surrogates_of_ours_does_not_depend_on_them() -> None:
-    assert not {"cbabo.study.study", "cbabo.answering.model", "cbabo.solver.continuous"} & closure(
-        METHODS["lhs plain"].modules
-    )
+    assert not {"cbabo.study.study", "cbabo.model", "cbabo.solver.continuous"} & closure(METHODS["lhs plain"].modules)
     assert {"cbabo.study.study", "cbabo.solver.continuous", "cbabo.bench.rivals"} <= closure(
         METHODS["lhs strong"].modules
     )

@@ -13,13 +13,14 @@ from scipy.spatial.distance import cdist, pdist
 from cbabo import Constraint, Discrete, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.focus import Focus
+from cbabo.domain.query import Query
 from cbabo.methods.batch import choose_batch
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
-from learned import Simulate, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
+from learned import Simulate, asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 NOTHING = torch.empty(0, 2, dtype=torch.float64)
@@ -34,7 +35,9 @@ def chosen(
     taken: torch.Tensor = NOTHING,
     seed: int = 0,
 ) -> FloatArray:
-    return choose_batch(posterior, theta, answers, size, taken, np.random.default_rng(seed)).numpy()
+    return choose_batch(
+        posterior, asked(posterior.problem, theta), answers, size, taken, 0.98, np.random.default_rng(seed)
+    ).numpy()
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +127,13 @@ def test_discoveries_are_apart_from_each_other(posterior: Posterior) -> None:
 def test_a_discovery_is_worth_the_most_for_one_threshold() -> None:
     """At a threshold that allows both valleys the one hardly measured is looked at."""
     posterior = posterior_of(half_explored()[1], DEFAULT)
-    x = choose_batch(posterior, np.array([[1.0]]), 0, 2, NOTHING[:, :1], np.random.default_rng(0)).numpy()
+    x = choose_batch(
+        posterior, asked(posterior.problem, np.array([[1.0]])), 0, 2, NOTHING[:, :1], 0.98, np.random.default_rng(0)
+    ).numpy()
     assert (x > 0.56).all()
-    low = choose_batch(posterior, np.array([[0.25]]), 0, 2, NOTHING[:, :1], np.random.default_rng(0)).numpy()
+    low = choose_batch(
+        posterior, asked(posterior.problem, np.array([[0.25]])), 0, 2, NOTHING[:, :1], 0.98, np.random.default_rng(0)
+    ).numpy()
     assert (low < 0.6).all()  # nothing beyond obeys that one
 
 
@@ -197,7 +204,13 @@ def all_of_the_lattice(without: int = 0) -> Evaluations:
 def test_what_is_left_of_a_lattice_comes_first(left: int) -> None:
     posterior = posterior_of(all_of_the_lattice(left), DEFAULT)
     x = choose_batch(
-        posterior, np.random.default_rng(0).random((6, 1)), 1, 4, NOTHING, np.random.default_rng(0)
+        posterior,
+        asked(posterior.problem, np.random.default_rng(0).random((6, 1))),
+        1,
+        4,
+        NOTHING,
+        0.98,
+        np.random.default_rng(0),
     ).numpy()
     points = lattice().space.points(x)
     missing = [{"i": 1, "g": 0.2}, {"i": 3, "g": 0.1}][:left]
@@ -208,7 +221,13 @@ def test_what_is_left_of_a_lattice_comes_first(left: int) -> None:
 def test_a_lattice_that_is_used_up_still_gives_legal_designs() -> None:
     posterior = posterior_of(all_of_the_lattice(), DEFAULT)
     x = choose_batch(
-        posterior, np.random.default_rng(0).random((6, 1)), 3, 5, NOTHING, np.random.default_rng(0)
+        posterior,
+        asked(posterior.problem, np.random.default_rng(0).random((6, 1))),
+        3,
+        5,
+        NOTHING,
+        0.98,
+        np.random.default_rng(0),
     ).numpy()
     points = lattice().space.points(x)
     assert len({tuple(p.values()) for p in points}) == 5
@@ -217,7 +236,9 @@ def test_a_lattice_that_is_used_up_still_gives_legal_designs() -> None:
 
 def test_a_batch_larger_than_a_lattice_is_still_filled() -> None:
     posterior = posterior_of(all_of_the_lattice(2), DEFAULT)
-    x = choose_batch(posterior, np.array([[0.5]]), 3, 14, NOTHING, np.random.default_rng(0)).numpy()
+    x = choose_batch(
+        posterior, asked(posterior.problem, np.array([[0.5]])), 3, 14, NOTHING, 0.98, np.random.default_rng(0)
+    ).numpy()
     assert len(x) == 14
     assert len(np.unique(x, axis=0)) == 12
 
@@ -275,7 +296,9 @@ def test_discoveries_alone_look_for_feasibility_too() -> None:
     rows = [e for e in evaluated(problem, simulate, 40) if e.outputs["far"] > 0.6][:30]
     posterior = posterior_of(Evaluations(problem, tuple(rows)), DEFAULT)
     taken = torch.empty(0, 3, dtype=torch.float64)
-    x = choose_batch(posterior, np.array([[0.2], [0.8]]), 0, 3, taken, np.random.default_rng(0)).numpy()
+    x = choose_batch(
+        posterior, asked(posterior.problem, np.array([[0.2], [0.8]])), 0, 3, taken, 0.98, np.random.default_rng(0)
+    ).numpy()
     assert np.linalg.norm(x, axis=1).max() < 0.6
 
 
@@ -318,11 +341,11 @@ def test_answers_and_discoveries_take_turns(
     """Over many iterations their shares are as the settings say, in batches of one as well."""
     seen: list[int] = []
 
-    def spy(posterior: Posterior, theta: FloatArray, answers: int, *rest: object) -> torch.Tensor:
+    def spy(posterior: Posterior, query: Query, answers: int, *rest: object) -> torch.Tensor:
         seen.append(answers)
         return torch.zeros(size, 2, dtype=torch.float64)
 
-    monkeypatch.setattr("cbabo.methods.step.choose_batch", spy)
+    monkeypatch.setattr("cbabo.methods.default.choose_batch", spy)
     evaluations = evaluated(valley(), simulate_valley, 6)
     settings = DEFAULT.replace(batch_size=size, answers_per_batch=per_batch)
     for iteration in range(1, 11):

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from cbabo import Constraint, Discrete, Model, Objective, Problem, Real, Settings
-from cbabo.answering.model import make_model
-from cbabo.answering.refine import refine
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.query import Query
 from cbabo.methods.correction import correct
 from cbabo.methods.learner import Learner
-from learned import Lab, lattice, model_of, simulate_lattice, simulate_valley, valley
+from cbabo.model import make_model
+from learned import Lab, lattice, model_of, refine, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 AT = {"c": 1.0, "g": 0.0}
-ROW = np.array([[1.0, 0.0]])
+QUERY = Query.of(valley().box, np.array([[1.0, 0.0]]))
 
 
 def obeys(y: dict[str, float], c: float = 1.0, g: float = 0.0) -> bool:
@@ -47,7 +47,7 @@ def fine() -> Model:
 def test_a_correction_is_new_legal_and_close(rough: Model) -> None:
     point = rough.predict(AT).point
     made = [Evaluation(90, "complete", "refine", point, simulate_valley(point))]
-    found = correct(rough, ROW, point, made)
+    found = correct(rough, QUERY, point, made)
     assert found is not None
     assert found.point != point
     space = valley().space
@@ -65,7 +65,7 @@ def test_an_error_just_seen_is_not_made_again() -> None:
     for error in (0.05, 0.2):
         y = simulate_valley(point)
         made = [Evaluation(90, "complete", "refine", point, {**y, "c": y["c"] + error})]
-        found = correct(model, ROW, point, made)
+        found = correct(model, QUERY, point, made)
         assert found is not None
         before, after = (simulate_valley(p)["c"] for p in (point, found.point))
         assert after < before - 0.5 * error  # an output shifted by the error is obeyed again
@@ -76,7 +76,9 @@ def test_without_a_feasible_design_any_gain_is_worth_it() -> None:
     strict = {"c": 0.0, "g": 1.0}
     point = model.predict(strict).point
     y = {**simulate_valley(point), "c": 3.0}
-    found = correct(model, np.array([[0.0, 1.0]]), point, [Evaluation(90, "complete", "refine", point, y)])
+    found = correct(
+        model, Query.of(valley().box, np.array([[0.0, 1.0]])), point, [Evaluation(90, "complete", "refine", point, y)]
+    )
     assert found is not None
     assert found.gain == np.inf
 
@@ -124,7 +126,7 @@ def test_it_stops_when_little_is_left_to_gain_and_says_so(fine: Model) -> None:
     answer = refine(fine, AT, lab, 12)
     assert 2 <= len(lab.made) < 12
     (note,) = answer.warnings
-    reasons = ("less than 0.001 of the span is left to gain", "no untried design close by promises more")
+    reasons = ("the expected gain is below 0.001 of the span", "no untried design close by is predicted better")
     assert note in [f"stopped after {len(lab.made)} evaluations: {reason}" for reason in reasons]
     assert answer.objective.mean - best_of_all() < 2e-3
 
@@ -135,7 +137,7 @@ def test_two_calls_are_both_spent_unless_nothing_is_left(fine: Model) -> None:
         lab = Lab(simulate_valley)
         answer = refine(fine, at, lab)
         assert len(lab.made) == 2 or "no untried design" in answer.warnings[0]
-        assert not any("left to gain" in w for w in answer.warnings)
+        assert not any("expected gain" in w for w in answer.warnings)
 
 
 def test_a_lattice_that_is_used_up_is_said_to_be() -> None:
@@ -146,7 +148,7 @@ def test_a_lattice_that_is_used_up_is_said_to_be() -> None:
     answer = refine(model, {"c": 2.0}, lab, 3)
     assert lab.made == []
     assert answer.verified
-    assert answer.warnings == ("stopped after 0 evaluations: no untried design close by promises more",)
+    assert answer.warnings == ("stopped after 0 evaluations: no untried design close by is predicted better",)
 
 
 def test_a_design_that_was_measured_is_not_measured_again() -> None:
@@ -221,8 +223,9 @@ def test_when_one_fails_the_other_counts_and_the_failure_is_told(rough: Model, b
 def test_limits_that_cannot_be_met_end_in_the_least_violating_design(fine: Model) -> None:
     lab = Lab(simulate_valley)
     answer = refine(fine, {"c": -5.0, "g": 0.0}, lab, 3)
-    assert answer.verified
+    assert answer.status == "measured"
     assert not answer.feasible
+    assert any(w.startswith("the measured design breaks c <= -5 by ") for w in answer.warnings)
     assert answer.warnings[0].startswith("c = -5 lies outside 0 to 2 by 5")
 
     def violation(y: dict[str, float]) -> float:

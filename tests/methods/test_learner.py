@@ -11,9 +11,10 @@ from safetensors.torch import load, save
 
 from cbabo.errors import StorageError
 from cbabo.methods.learner import Learner
+from cbabo.methods.training import Trainee
 from cbabo.network.pcm import PCM, Adam
-from cbabo.network.training import Trainee
 from cbabo.surrogate import Hyperparameters
+from cbabo.surrogate.posterior import FitState
 
 
 def a_learner(whole: bool = True) -> Learner:
@@ -28,7 +29,7 @@ def a_learner(whole: bool = True) -> Learner:
     fit = Hyperparameters(random(4, 3).exp(), random(4).exp(), random(4), explored=40)
     if whole:
         fit = replace(fit, curvature=random(4, 4, 4).mT, value=random(4))
-    return Learner(4, 6300, trainee, fit)
+    return Learner(4, 6300, trainee, FitState(fit))
 
 
 def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
@@ -54,18 +55,18 @@ def test_bytes_there_and_back_are_exact(whole: bool) -> None:
     assert same(after.trainee.pcm.weights, before.trainee.pcm.weights)
     assert same(after.trainee.adam.first, before.trainee.adam.first)
     assert same(after.trainee.adam.second, before.trainee.adam.second)
-    assert before.hyperparameters is not None
-    assert after.hyperparameters is not None
+    assert before.fit.hyperparameters is not None
+    assert after.fit.hyperparameters is not None
     for name in (f.name for f in fields(Hyperparameters) if f.name != "explored"):
-        assert same(getattr(after.hyperparameters, name), getattr(before.hyperparameters, name)), name
-    assert after.hyperparameters.explored == 40
+        assert same(getattr(after.fit.hyperparameters, name), getattr(before.fit.hyperparameters, name)), name
+    assert after.fit.hyperparameters.explored == 40
     assert after.to_bytes() == before.to_bytes()
 
 
 def test_a_learner_that_has_not_learned_yet() -> None:
     assert Learner.from_bytes(None).iteration == 0
     young = Learner.from_bytes(Learner(1).to_bytes())
-    assert (young.iteration, young.sobol_position, young.trainee, young.hyperparameters) == (1, 0, None, None)
+    assert (young.iteration, young.sobol_position, young.trainee, young.fit.hyperparameters) == (1, 0, None, None)
 
 
 def test_what_was_read_can_be_trained_further() -> None:
@@ -100,7 +101,7 @@ def test_what_is_no_state_at_all_is_refused(content: bytes) -> None:
         Learner.from_bytes(content)
 
 
-@pytest.mark.parametrize("meta", [[], None, 3, {"iteration": 1}, {"format": 1}, {"format": 1, "checksum": ""}])
+@pytest.mark.parametrize("meta", [[], None, 3, {"iteration": 1}, {"format": 2}, {"format": 2, "checksum": ""}])
 def test_a_strange_header_is_refused(meta: object) -> None:
     tensors = {"meta": torch.tensor(list(json.dumps(meta).encode()), dtype=torch.uint8)}
     with pytest.raises(StorageError, match="damaged"):

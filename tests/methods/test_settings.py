@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -38,8 +39,8 @@ def test_from_dict_leaves_what_it_was_given_alone() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_is_stored_reads_back_the_same(preset: str) -> None:
     settings = getattr(Settings, preset)().replace(batch_size=3)
-    assert Settings.from_dict(settings.model_dump(mode="json")) == settings
-    assert Settings.model_validate_json(settings.model_dump_json()) == settings
+    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+    assert type(settings).model_validate_json(settings.model_dump_json()) == settings
 
 
 def test_replace_returns_another_one_and_leaves_the_first() -> None:
@@ -129,9 +130,31 @@ def test_the_papers_numbers() -> None:
 
 
 def test_every_setting_says_what_it_means() -> None:
-    for name, field in Settings.model_fields.items():
-        assert field.description, name
-        assert field.description.endswith("."), name
+    for kind in PRESETS.values():
+        for name, field in kind.model_fields.items():
+            assert field.description, name
+            assert field.description.endswith("."), name
+
+
+def test_a_setting_of_the_other_method_is_refused_by_name() -> None:
+    """Whatever would have no effect under a method is not one of its settings."""
+    only = {m: set(kind.model_fields) - set(Settings.model_fields) for m, kind in PRESETS.items()}
+    assert only["default"] == {"probability", "answers_per_batch", "batch_thresholds", "library"}
+    assert len(only["paper"]) == 12
+    for method, other in (("default", "paper"), ("paper", "default")):
+        for name in only[other] - only[method]:
+            value = getattr(PRESETS[other](), name)
+            expected = rf"^settings: {name}: has no effect under the {method} method; .* \(preset: {other}\), "
+            with pytest.raises(InputError, match=expected):
+                Settings.from_dict({"preset": method, name: value})
+            with pytest.raises(InputError, match=expected):
+                PRESETS[method]().replace(**{name: value})
+
+
+def test_no_flag_chooses_between_the_methods() -> None:
+    for name in ("surrogates", "answer"):
+        with pytest.raises(InputError, match=rf"^settings: {name}: unknown key"):
+            Settings.from_dict({name: "solver"})
 
 
 @pytest.mark.parametrize(

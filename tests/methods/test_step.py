@@ -15,9 +15,9 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.space import Point
 from cbabo.methods.designs import snapped
 from cbabo.methods.learner import Learner
-from cbabo.methods.step import learn, step
-from cbabo.surrogate.posterior import fit_posterior
-from learned import QUICK, evaluated, lattice, simulate_lattice, simulate_valley, unit_points, valley
+from cbabo.methods.paper import PaperMethod
+from cbabo.methods.step import step
+from learned import QUICK, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, unit_points, valley
 from simulators import simulate_beam
 
 
@@ -77,9 +77,9 @@ def test_an_iteration_learns() -> None:
     assert learner.trainee is not None
     assert learner.trainee.adam.steps == 5
     assert learner.sobol_position == 5 * 16 + 40  # half of the thresholds of each step, and half of the candidates
-    assert learner.hyperparameters is not None
-    assert learner.hyperparameters.lengthscales.shape == (3, 2)
-    assert learner.hyperparameters.explored == 12
+    assert learner.fit.hyperparameters is not None
+    assert learner.fit.hyperparameters.lengthscales.shape == (3, 2)
+    assert learner.fit.hyperparameters.explored == 12
     _, state = propose(evaluations, state)
     again = Learner.from_bytes(state)
     assert again.trainee is not None
@@ -119,8 +119,8 @@ def test_the_defaults_carry_what_the_next_iteration_needs() -> None:
     assert learner.iteration == 2
     assert learner.trainee is None  # no network is trained on the way
     assert learner.sobol_position == Settings.default().batch_thresholds
-    assert learner.forms is not None
-    assert learner.formed == 32
+    assert learner.fit.forms is not None
+    assert learner.fit.formed == 32
     assert learner.to_bytes() == state
     again = Learner.from_bytes(propose(evaluations, state, settings=Settings.default())[1])
     assert (again.iteration, again.sobol_position) == (3, 2 * Settings.default().batch_thresholds)
@@ -160,14 +160,14 @@ def test_batches_of_any_size(size: int) -> None:
 
 def test_all_random_candidates_are_an_ablation_that_still_trains() -> None:
     evaluations = evaluated(valley(), simulate_valley, 12)
-    posterior = fit_posterior(evaluations, Learner(0), QUICK)
+    posterior = posterior_of(evaluations)
     settings = QUICK.replace(candidate_source="random", candidates=400)
-    learner, candidates = learn(posterior, Learner(1), settings, 0)
+    learner, candidates = PaperMethod(settings).train_for_one_iteration(posterior, Learner(1), 0)
     assert learner.trainee is not None
     assert learner.trainee.adam.steps == 5
     histogram = np.histogramdd(candidates.numpy(), bins=4, range=[[0, 1], [0, 1]])[0]
     assert histogram.min() > 5  # 25 on average
-    network, _ = learn(posterior, Learner(1), QUICK.replace(candidates=400), 0)
+    network, _ = PaperMethod(QUICK.replace(candidates=400)).train_for_one_iteration(posterior, Learner(1), 0)
     assert network.trainee is not None
     assert network.trainee.pcm.weights.equal(learner.trainee.pcm.weights)
 
@@ -242,7 +242,7 @@ def test_the_callers_threads_are_given_back_after_an_error_too(monkeypatch: pyte
         assert torch.get_num_threads() == 1
         raise RuntimeError("no")
 
-    monkeypatch.setattr("cbabo.methods.step.fit_posterior", fail)
+    monkeypatch.setattr("cbabo.methods.paper.fit_plain", fail)
     with pytest.raises(RuntimeError, match="no"):
         propose(evaluated(valley(), simulate_valley, 12), started())
     assert torch.get_num_threads() == 2

@@ -8,9 +8,9 @@ import torch
 from scipy.spatial.distance import cdist
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
-from cbabo.answering.model import make_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
+from cbabo.model import make_model
 from cbabo.network import distillation as distilling
 from cbabo.network.distillation import distil
 from cbabo.numerics.threads import one_thread

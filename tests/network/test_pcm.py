@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 from torch import Tensor
 
 from cbabo.network import pcm as module
 from cbabo.network.pcm import PCM, Adam
-from learned import unit_points
-
-SIZES = (3, 16, 12, 10, 4)
-
-
-def trained_looking(sizes: tuple[int, ...] = SIZES, seed: int = 0) -> PCM:
-    """A network whose layers all matter: weights far from their small initial values."""
-    count = len(PCM.initial(sizes, seed).weights)
-    generator = torch.Generator().manual_seed(seed)
-    return PCM(sizes, 0.6 * torch.randn(count, generator=generator, dtype=torch.float64))
-
-
-def plainly(weights: Tensor, sizes: tuple[int, ...], theta: Tensor) -> Tensor:
-    """The network as anybody would write it."""
-    h, start = theta, 0
-    for i, (width, height) in enumerate(itertools.pairwise(sizes)):
-        weight = weights[start : start + width * height].view(height, width)
-        bias = weights[start + width * height : start + width * height + height]
-        start += width * height + height
-        a = torch.nn.functional.linear(h, weight, bias)
-        h = torch.sigmoid(a) if i == len(sizes) - 2 else torch.nn.functional.silu(a)
-    return h
+from learned import SIZES, plainly, trained_looking, unit_points
 
 
 def close(a: Tensor, b: Tensor, tolerance: float = 1e-12) -> bool:
@@ -148,10 +125,10 @@ def test_an_untrained_network_is_orthogonal_inside_and_small_at_the_end() -> Non
 
 def test_the_papers_network_has_three_hidden_layers_of_256() -> None:
     from cbabo import Settings
-    from cbabo.methods.step import untrained
+    from cbabo.methods.method import layer_sizes
     from learned import valley
 
-    assert untrained(valley(), Settings.paper(), 0).pcm.sizes == (2, 256, 256, 256, 2)
+    assert layer_sizes(valley(), Settings.paper()) == (2, 256, 256, 256, 2)
 
 
 def test_the_seed_decides_and_the_global_generator_is_left_alone() -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from cbabo import Settings
-from cbabo.answering.model import make_model
 from cbabo.methods.learner import Learner
+from cbabo.model import make_model
 from cbabo.solver.batched import BatchedPosterior
 from cbabo.solver.continuous import Solver
 from cbabo.surrogate import Surrogates
@@ -79,7 +79,7 @@ def test_deviations_are_found_anew_where_they_are_asked_for() -> None:
     asked = np.random.default_rng(1).random((len(X), 3)) < 0.5
     asked[:, 1] = False
     given = np.full((len(X), 3), 7.0)
-    found = batched.renewed(given, X, asked)
+    found = batched.updated_std(given, X, asked)
     assert found[asked] == pytest.approx(batched.std(X)[asked], rel=1e-6)
     assert (found[~asked] == 7.0).all()
     assert (given == 7.0).all()
@@ -93,7 +93,7 @@ def test_nothing_is_worked_out_where_nothing_is_asked(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Surrogates, "mean_and_std", lambda s, x: (seen.append(len(x)), before(s, x))[1])
     asked = np.zeros((len(X), 3), dtype=np.bool_)
     asked[2:5, 1] = True
-    batched.renewed(np.zeros((len(X), 3)), X, asked)
+    batched.updated_std(np.zeros((len(X), 3)), X, asked)
     assert seen == [3]
 
 

@@ -15,7 +15,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.surrogate.posterior import Posterior
-from learned import evaluated, mirrored, posterior_of, simulate_mirrored, simulate_valley, valley
+from learned import asked, evaluated, mirrored, posterior_of, simulate_mirrored, simulate_valley, valley
 
 DEFAULT = Settings.default()
 
@@ -56,7 +56,7 @@ def solver(evaluations: Evaluations) -> Solver:
 
 
 def answer(solver: Solver, theta: FloatArray, probability: float) -> SolverAnswer:
-    return solver.answers(theta[None], probability)[0]
+    return solver.answers(asked(solver.posterior.problem, theta[None]), probability)[0]
 
 
 def unsure(posterior: Posterior, deviation: float) -> Posterior:
@@ -208,17 +208,23 @@ def test_the_floor_is_the_best_measured_design_that_obeys_the_limits(solver: Sol
     for limit in (0.3, 0.8, 1.2, 2.0):
         obeyed = {i: e.outputs["f"] for i, e in enumerate(evaluations) if e.outputs["c"] <= limit}
         expected = min(obeyed, key=lambda i: obeyed[i]) if obeyed else None
-        assert solver.incumbent(at(limit)) == expected
-    assert solver.incumbent(at(-1.0)) is None
+        assert solver.incumbent(asked(valley(), at(limit)[None])) == expected
+    assert solver.incumbent(asked(valley(), at(-1.0)[None])) is None
     rows = np.array([at(limit) for limit in (-1.0, 0.8, 2.0)])
-    assert solver.incumbents(rows).tolist() == [-1, solver.incumbent(at(0.8)), solver.incumbent(at(2.0))]
+    assert solver.incumbents(asked(valley(), rows)).tolist() == [
+        -1,
+        solver.incumbent(asked(valley(), at(0.8)[None])),
+        solver.incumbent(asked(valley(), at(2.0)[None])),
+    ]
 
 
 def test_what_is_only_expected_is_no_floor(evaluations: Evaluations) -> None:
     """Designs under way count as believed, but nothing has been measured there."""
     posterior = posterior_of(evaluations, DEFAULT)
     expecting = posterior.fantasize(torch.tensor([[0.55, 0.45]], dtype=torch.float64))
-    assert Solver(expecting).incumbent(at(1.0)) == Solver(posterior).incumbent(at(1.0))
+    assert Solver(expecting).incumbent(asked(valley(), at(1.0)[None])) == Solver(posterior).incumbent(
+        asked(valley(), at(1.0)[None])
+    )
 
 
 # ---- what cannot be met

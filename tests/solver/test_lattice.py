@@ -102,7 +102,7 @@ def by(values) -> tuple:  # type: ignore[no-untyped-def, type-arg]
     """Judge, solve and rank by a function of the design; solving finds the best r by itself."""
     solved: list[tuple[float, ...]] = []
 
-    def judge(centre: Found, x: FloatArray) -> FloatArray:
+    def estimate(centre: Found, x: FloatArray) -> FloatArray:
         return np.array([values(row) for row in x])
 
     def solve(x: FloatArray) -> Found:
@@ -110,7 +110,7 @@ def by(values) -> tuple:  # type: ignore[no-untyped-def, type-arg]
         best = np.append(0.25, x[1:])
         return Found(best, values(best))
 
-    return judge, solve, lambda f: (f.value,), solved
+    return estimate, solve, lambda f: (f.value,), solved
 
 
 def test_the_search_walks_to_the_optimum(mixed: Lattice) -> None:
@@ -119,8 +119,8 @@ def test_the_search_walks_to_the_optimum(mixed: Lattice) -> None:
     def value(x: FloatArray) -> float:
         return float((x[0] - 0.25) ** 2 + (10 * x[1] - 9.0) ** 2 + (x[2] - 0.1) ** 2)
 
-    judge, solve, rank, solved = by(value)
-    found = search(mixed, Found(np.array([0.5, 0.12, 0.7]), 0.0), judge, solve, rank)
+    estimate, solve, rank, solved = by(value)
+    found = search(mixed, Found(np.array([0.5, 0.12, 0.7]), 0.0), estimate, solve, rank)
     assert found[0].x == pytest.approx([0.25, 0.9, 1 / 9])
     assert [f.value for f in found] == sorted(f.value for f in found)
     assert len(solved) == len(set(solved))  # nothing is solved twice
@@ -140,15 +140,15 @@ def test_estimates_that_mislead_are_made_up_for_by_solving(mixed: Lattice) -> No
 
 
 def test_bounds_of_the_variables_are_kept(mixed: Lattice) -> None:
-    judge, solve, rank, _ = by(lambda x: float((10 * x[1] - 9.0) ** 2))
+    estimate, solve, rank, _ = by(lambda x: float((10 * x[1] - 9.0) ** 2))
     lower, upper = np.array([0.0, 0.15, 0.0]), np.array([1.0, 0.45, 1.0])
-    found = search(mixed, Found(np.array([0.5, 0.3, 0.2]), 0.0), judge, solve, rank, Region(lower, upper))
+    found = search(mixed, Found(np.array([0.5, 0.3, 0.2]), 0.0), estimate, solve, rank, Region(lower, upper))
     assert all(0.15 <= f.x[1] <= 0.45 for f in found)
     assert found[0].x[1] == pytest.approx(0.4)
 
 
 def test_bounds_without_a_legal_value_give_the_nearest(mixed: Lattice) -> None:
-    judge, solve, rank, _ = by(lambda x: float(x[1]))
+    estimate, solve, rank, _ = by(lambda x: float(x[1]))
     lower, upper = np.array([0.0, 0.51, 0.0]), np.array([1.0, 0.59, 1.0])
-    found = search(mixed, Found(np.array([0.5, 0.53, 0.0]), 0.0), judge, solve, rank, Region(lower, upper))
+    found = search(mixed, Found(np.array([0.5, 0.53, 0.0]), 0.0), estimate, solve, rank, Region(lower, upper))
     assert found[0].x[1:] == pytest.approx([0.5, 0.0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
-from cbabo.answering.model import make_model
 from cbabo.methods.learner import Learner
+from cbabo.model import make_model
 from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver import library as library_module
@@ -17,6 +19,7 @@ from cbabo.solver.continuous import SolverAnswer
 from cbabo.solver.library import FastMap, build_library
 from learned import (
     Simulate,
+    asked,
     cornered,
     edged,
     lattice,
@@ -52,9 +55,7 @@ def thetas(count: int, k: int = 2, seed: int = 0) -> FloatArray:
 
 
 def quick_answers(model: Model, theta: FloatArray, probability: float) -> tuple[SolverAnswer, ...]:
-    found = model.predict_many(model.problem.box.from_theta(theta), probability=probability, fast=True).found
-    assert found is not None
-    return found
+    return model.fast_map.answers(asked(model.problem, theta), probability)
 
 
 def worth(model: Model, found: tuple[SolverAnswer, ...]) -> FloatArray:
@@ -73,7 +74,7 @@ def true_feasible(model: Model, simulate: Simulate, theta: FloatArray, found: tu
 def test_quick_answers_are_nearly_as_good_as_solved_ones(name: str, request: pytest.FixtureRequest) -> None:
     model: Model = request.getfixturevalue(name)
     theta = thetas(40)
-    full, fast_map = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    full, fast_map = model.solver.answers(asked(model.problem, theta), 0.98), quick_answers(model, theta, 0.98)
     span = np.ptp([f.objective for f in full])
     lost = (worth(model, fast_map) - worth(model, full)) / span
     assert np.mean(np.clip(lost, 0.0, None)) < 0.01
@@ -84,7 +85,7 @@ def test_quick_answers_are_nearly_as_good_as_solved_ones(name: str, request: pyt
 
 def test_quick_answers_are_truly_feasible_where_solved_ones_are(model: Model) -> None:
     theta = thetas(60, seed=4)
-    full, fast_map = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    full, fast_map = model.solver.answers(asked(model.problem, theta), 0.98), quick_answers(model, theta, 0.98)
     truly = [true_feasible(model, simulate_valley, theta, found).mean() for found in (full, fast_map)]
     assert truly[1] >= truly[0] - 0.02
 
@@ -113,7 +114,7 @@ def test_designs_lie_in_the_cube_and_are_legal(beam_model: Model) -> None:
 def test_a_lattice_is_answered_from_its_own_designs() -> None:
     model = model_of(lattice(), simulate_lattice, 11, DEFAULT)
     theta = np.linspace(0.0, 1.0, 21)[:, None]
-    fast_map, full = quick_answers(model, theta, 0.9), model.solver.answers(theta, 0.9)
+    fast_map, full = quick_answers(model, theta, 0.9), model.solver.answers(asked(model.problem, theta), 0.9)
     x = np.array([f.x for f in fast_map])
     assert np.abs(lattice().space.snap(x) - x).max() < 1e-12
     assert np.mean(worth(model, fast_map) - worth(model, full)) < 0.02
@@ -123,7 +124,7 @@ def test_what_is_only_believed_must_be_better_than_what_was_measured_by_its_devi
     """Of many believed values the best is mostly the luckiest: far more waves here than evaluations."""
     model = model_of(wavy(), simulate_wavy, 80, DEFAULT)
     theta = thetas(60, seed=5)
-    found, incumbents = quick_answers(model, theta, 0.98), model.solver.incumbents(theta)
+    found, incumbents = quick_answers(model, theta, 0.98), model.solver.incumbents(asked(model.problem, theta))
     assert 0 < sum(f.measured is not None for f in found) < len(found)
     for f, incumbent in zip(found, incumbents, strict=True):
         if incumbent >= 0 and f.measured is None:
@@ -135,7 +136,7 @@ def test_what_is_only_believed_must_be_better_than_what_was_measured_by_its_devi
 def test_measured_designs_are_the_floor(model: Model) -> None:
     """No answer is expected to be worse than the best measured design that obeys the limits, and one that is says so."""
     theta = thetas(80, seed=5)
-    incumbents = model.solver.incumbents(theta)
+    incumbents = model.solver.incumbents(asked(model.problem, theta))
     found = quick_answers(model, theta, 0.98)
     assert (incumbents >= 0).any()
     for f, incumbent in zip(found, incumbents, strict=True):
@@ -165,9 +166,11 @@ def test_requirements_that_never_come_near_their_bounds_change_nothing(monkeypat
     library = build_library(model.solver, 0.98, 64, 0)
     few = FastMap(model.solver, library)
     assert few.near.tolist() == [0, 1, 4]  # c, g and heat; not g_top, not mass
-    found = few.answers(theta, 0.98)
-    monkeypatch.setattr(library_module, "_FAR", np.inf)
-    for one, other in zip(found, FastMap(model.solver, library).answers(theta, 0.98), strict=True):
+    found = few.answers(asked(model.problem, theta), 0.98)
+    monkeypatch.setattr(library_module, "TUNING", replace(library_module.TUNING, far=np.inf))
+    for one, other in zip(
+        found, FastMap(model.solver, library).answers(asked(model.problem, theta), 0.98), strict=True
+    ):
         assert one.x == pytest.approx(other.x, abs=1e-5)
         assert one.probability == pytest.approx(other.probability, abs=1e-4)
 
@@ -180,14 +183,18 @@ def test_limits_that_never_bind() -> None:
     fast_map = FastMap(model.solver, library)
     assert fast_map.near.tolist() == [0]  # programs have one row at least
     theta = thetas(9, k=1)
-    for found, full in zip(fast_map.answers(theta, 0.98), model.solver.answers(theta, 0.98), strict=True):
+    for found, full in zip(
+        fast_map.answers(asked(model.problem, theta), 0.98),
+        model.solver.answers(asked(model.problem, theta), 0.98),
+        strict=True,
+    ):
         assert found.objective == pytest.approx(full.objective, abs=1e-5)
         assert found.probability == pytest.approx(1.0)
 
 
 def test_what_cannot_be_met_is_answered_by_a_design_that_nearly_does(model: Model) -> None:
     theta = np.array([[0.0, 0.0], [0.02, 0.01]])
-    full, fast_map = model.solver.answers(theta, 0.98), quick_answers(model, theta, 0.98)
+    full, fast_map = model.solver.answers(asked(model.problem, theta), 0.98), quick_answers(model, theta, 0.98)
     for f, q in zip(full, fast_map, strict=True):
         assert f.probability < 0.98
         assert q.probability < 0.98
@@ -201,7 +208,7 @@ def test_what_cannot_be_met_is_answered_by_a_design_that_nearly_does(model: Mode
 def test_a_higher_probability_is_kept_too(model: Model) -> None:
     """The library was made for another one."""
     theta = thetas(40, seed=6)
-    full = model.solver.answers(theta, 0.999)
+    full = model.solver.answers(asked(model.problem, theta), 0.999)
     for f, q in zip(full, quick_answers(model, theta, 0.999), strict=True):
         if f.probability >= 0.999 and f.measured is None:
             assert q.probability >= 0.99
@@ -221,25 +228,25 @@ def test_deviations_far_from_limits_do_not_matter(
     """What is stated is as if all had been looked at, for a part of the work."""
     model: Model = request.getfixturevalue(name)
     theta = thetas(150, k=len(model.problem.box.names), seed=9)
-    asked: list[float] = []
-    before = BatchedPosterior.renewed
+    looked_at: list[float] = []
+    before = BatchedPosterior.updated_std
 
-    def renewed(batched: BatchedPosterior, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
-        asked.append(float(where.mean()))
+    def updated_std(batched: BatchedPosterior, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
+        looked_at.append(float(where.mean()))
         return before(batched, std, x, where)
 
-    monkeypatch.setattr(BatchedPosterior, "renewed", renewed)
+    monkeypatch.setattr(BatchedPosterior, "updated_std", updated_std)
     many = model.predict_many(model.problem.box.from_theta(theta), fast=True)
-    some = np.mean(asked)
-    assert many.found is not None
-    assert [f.probability for f in many.found] == pytest.approx(many.probability_feasible, abs=1e-7)
-    monkeypatch.setattr(library_module, "_WIDE", np.inf)
-    everything = FastMap(model.solver, model.fast_map.library).answers(theta, 0.98)
-    assert [f.measured for f in many.found] == [f.measured for f in everything]
-    away = [np.abs(one.x - other.x).max() for one, other in zip(many.found, everything, strict=True)]
+    found = quick_answers(model, theta, 0.98)
+    some = np.mean(looked_at)
+    assert [f.probability for f in found] == pytest.approx(many.probability_feasible, abs=1e-7)
+    monkeypatch.setattr(library_module, "TUNING", replace(library_module.TUNING, wide=np.inf))
+    everything = FastMap(model.solver, model.fast_map.library).answers(asked(model.problem, theta), 0.98)
+    assert [f.measured for f in found] == [f.measured for f in everything]
+    away = [np.abs(one.x - other.x).max() for one, other in zip(found, everything, strict=True)]
     assert np.mean(np.array(away) < 1e-6) > 0.98  # margins may differ where nobody can be sure of anything
     assert some < 0.9
-    assert asked[-1] == 1.0
+    assert looked_at[-1] == 1.0
 
 
 def test_programs_of_linear_problems_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:

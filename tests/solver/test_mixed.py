@@ -10,16 +10,16 @@ import pytest
 import torch
 
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings
-from cbabo.answering.model import make_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
+from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.solver.lattice import Lattice
 from cbabo.solver.mixed import MixedSolver, solver_for
 from cbabo.surrogate.posterior import Posterior
-from learned import evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
+from learned import asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 GAUGES = [0.1, 0.15, 0.3, 0.8, 1.0]
@@ -57,7 +57,7 @@ def whole() -> MixedSolver:
 
 
 def answer(solver: Solver, theta: FloatArray, probability: float) -> SolverAnswer:
-    return solver.answers(theta[None], probability)[0]
+    return solver.answers(asked(solver.posterior.problem, theta[None]), probability)[0]
 
 
 def made(posterior: Posterior) -> MixedSolver:
@@ -75,7 +75,7 @@ def every(problem: Problem, steps: int) -> FloatArray:
     return np.array(list(itertools.product(*places)))
 
 
-def believed(solver: MixedSolver, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def moments(solver: MixedSolver, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     s = solver.posterior.surrogates
     mean, std = s.mean_and_std(torch.from_numpy(x))
     return ((mean - s.centre) / s.scale).numpy(), (std / s.scale).numpy()
@@ -91,7 +91,7 @@ THETAS = [(0.7, 0.6), (0.5, 0.2), (0.8, 0.8), (1.0, 1.0), (0.3, 0.9), (0.6, 0.05
 def test_the_best_of_all_combinations_is_found(solver: MixedSolver) -> None:
     """By brute force over all of them: nearly always the best one, and never one much worse."""
     x = every(rod(), 401)
-    z, _ = believed(solver, x)
+    z, _ = moments(solver, x)
     lost = []
     for bound in solver.bound(np.random.default_rng(1).random((24, 2))):
         obeys = (solver.sign * z[:, solver.output] <= bound).all(1)
@@ -126,7 +126,7 @@ def test_answers_are_legal_probable_and_nearly_the_best(solver: MixedSolver, the
     assert legal(rod(), found.x)
     assert found.probability >= 0.98 - 1e-3
     x = every(rod(), 401)
-    z, s = believed(solver, x)
+    z, s = moments(solver, x)
     safe = (solver.sign * z[:, solver.output] + 2.5 * s[:, solver.output] <= bound).all(1)
     assert found.objective <= (solver.goal * z[:, 0])[safe].min() + 0.06
 
@@ -135,7 +135,7 @@ def test_answers_are_legal_probable_and_nearly_the_best(solver: MixedSolver, the
 def test_where_nothing_is_continuous_every_design_is_looked_at(whole: MixedSolver, limit: float) -> None:
     bound = whole.bound(np.array([[limit / 4.0]]))[0]
     x = every(lattice(), 1)
-    z, _ = believed(whole, x)
+    z, _ = moments(whole, x)
     excess = (whole.sign * z[:, whole.output] - bound).max(1)
     found = whole.best(bound)
     expected = np.lexsort((whole.goal * z[:, 0], np.maximum(excess, 1e-6)))[0]
@@ -160,7 +160,7 @@ def test_the_least_violating_legal_design_is_returned_where_nothing_obeys(solver
     assert not found.feasible
     assert legal(rod(), found.x)
     x = every(rod(), 201)
-    z, _ = believed(solver, x)
+    z, _ = moments(solver, x)
     assert found.excess <= (solver.sign * z[:, solver.output] - bound).max(1).min() + 1e-2
 
 
@@ -184,7 +184,7 @@ def test_closest_thresholds_are_met_by_a_legal_design(solver: MixedSolver) -> No
     assert legal(rod(), met.x)
     assert ((closest >= strict - 1e-9) & (closest <= 1.0)).all()
     x = every(rod(), 201)
-    z, s = believed(solver, x)
+    z, s = moments(solver, x)
     upper = solver.sign * z[:, solver.output] + 2.33 * s[:, solver.output]
     steps = np.array(list(itertools.product(np.linspace(0.0, 1.0, 41), repeat=2)))
     possible = [t for t in steps if (upper <= solver.bound(t[None])[0]).all(1).any()]
@@ -201,7 +201,7 @@ def test_the_right_solver_for_the_variables() -> None:
 def test_a_measured_design_is_the_floor_here_too(solver: MixedSolver) -> None:
     for theta in THETAS:
         found: SolverAnswer = answer(solver, np.array(theta), 0.98)
-        incumbent = solver.incumbent(np.array(theta))
+        incumbent = solver.incumbent(asked(solver.posterior.problem, np.array([theta])))
         if incumbent is not None:
             assert (
                 found.objective + solver.price * (1.0 - found.probability)

@@ -25,7 +25,7 @@ DRIVER = textwrap.dedent("""
     import os, signal, sys
     sys.path.insert(0, {tests!r})
     from cbabo import Study
-    from cbabo.methods import step
+    from cbabo.methods import default, paper
     from cbabo.evaluators.function import current_evaluation
     from simulators import simulate_beam
 
@@ -41,12 +41,14 @@ DRIVER = textwrap.dedent("""
         if {where!r} == "stored" and evaluation.id == {number}:
             die()
 
-    def fit_posterior(*arguments):
-        if {where!r} == "learning" and len(study.evaluations) == {number}:
-            die()
-        return true_fit(*arguments)
+    def dying(fit):
+        def fit_or_die(*arguments):
+            if {where!r} == "learning" and len(study.evaluations) == {number}:
+                die()
+            return fit(*arguments)
+        return fit_or_die
 
-    true_fit, step.fit_posterior = step.fit_posterior, fit_posterior
+    default.fit_calibrated, paper.fit_plain = dying(default.fit_calibrated), dying(paper.fit_plain)
     study = Study.open({url!r}, "beam")
     study.run(evaluate, budget={budget}, asynchronous={asynchronous}, on_result=on_result)
 """)

@@ -16,6 +16,7 @@ from cbabo.solver.continuous import Solver
 from cbabo.surrogate import posterior as posterior_module
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from learned import (
+    asked,
     cornered,
     evaluated,
     lattice,
@@ -86,10 +87,12 @@ def test_answers_stay_out_of_a_region_that_fails() -> None:
     """Without failures the optimum lies at a = 0.6; with them the answer goes as far as is tolerable, and no further."""
     evaluations = cornered()
     relaxed = np.array([1.0, 1.0])
-    without = Solver(replace(posterior_of(evaluations, DEFAULT), failure_model=None)).answers(relaxed[None], 0.98)[0]
+    without = Solver(replace(posterior_of(evaluations, DEFAULT), failure_model=None)).answers(
+        asked(valley(), relaxed[None]), 0.98
+    )[0]
     posterior = posterior_of(evaluations, DEFAULT)
     assert posterior.failure_model is not None
-    found = Solver(posterior).answers(relaxed[None], 0.98)[0]
+    found = Solver(posterior).answers(asked(valley(), relaxed[None]), 0.98)[0]
     assert 2.0 * without.x[0] - 1.0 > 0.5
     assert -0.2 < 2.0 * found.x[0] - 1.0 < 0.4
     assert (

@@ -1,4 +1,4 @@
-"""What is believed after some evaluations: warped surrogates, deviations that are as large as errors were, one orientation."""
+"""The posterior after some evaluations: warped surrogates, standard deviations as large as errors were, one orientation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import torch
 
 from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluations
-from cbabo.methods.learner import Learner
 from cbabo.surrogate import Surrogates, condition
-from cbabo.surrogate.posterior import calibrated, fit_posterior, measured_kappa
+from cbabo.surrogate.posterior import FitState, calibrated, fit_calibrated, measured_kappa
 from learned import (
     evaluated,
     mirrored,
@@ -172,20 +171,19 @@ def test_forms_are_chosen_at_the_end_of_the_initial_design_and_after_growth() ->
     def decades(point: dict[str, float]) -> dict[str, float]:
         return {**simulate_valley(point), "c": math.exp(6.0 * point["a"])}
 
-    few = fit_posterior(evaluated(valley(), decades, 29), Learner(0), DEFAULT)
+    few = fit_calibrated(evaluated(valley(), decades, 29), FitState(), 30)
     assert few.formed == 0
     assert few.warp is not None
     assert not bool(few.warp.curved.any())
-    enough = fit_posterior(evaluated(valley(), decades, 30), Learner(0), DEFAULT)
+    enough = fit_calibrated(evaluated(valley(), decades, 30), FitState(), 30)
     assert enough.formed == 30
     assert enough.warp is not None
     assert bool(enough.warp.curved[1])
-    learner = Learner(1, hyperparameters=enough.surrogates.hyperparameters, warp=enough.warp, formed=enough.formed)
-    later = fit_posterior(evaluated(valley(), decades, 40), learner, DEFAULT)
+    later = fit_calibrated(evaluated(valley(), decades, 40), enough.fit_state, 30)
     assert later.formed == 30
     assert later.warp is not None
     assert later.warp.width.equal(enough.warp.width)
-    assert fit_posterior(evaluated(valley(), decades, 48), learner, DEFAULT).formed == 48
+    assert fit_calibrated(evaluated(valley(), decades, 48), enough.fit_state, 30).formed == 48
 
 
 def test_a_limit_is_warped_with_its_output() -> None:

@@ -8,12 +8,17 @@ from typing import Literal
 
 from cbabo.domain.space import Point
 
-Status = Literal["predicted", "verified", "unreachable"]
+Status = Literal["predicted", "measured", "verified", "unreachable"]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its uncertainty; a measured one has none."""
+    """A number with its standard deviation; a measured one has none.
+
+    Examples:
+        >>> Estimate(18.8, 0.1)
+        Estimate(mean=18.8, std=0.1)
+    """
 
     mean: float
     std: float
@@ -21,7 +26,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Answer:
-    """The design for given thresholds."""
+    """The design for given thresholds.
+
+    Examples:
+        >>> mass = Estimate(2.5, 0.0)
+        >>> answer = Answer({"stress": 2.0}, {"width": 1.2}, mass, {"mass": mass}, 1.0, "verified")
+        >>> answer.verified, answer.feasible, answer.objective.mean
+        (True, True, 2.5)
+    """
 
     thresholds: Mapping[str, float]
     """The limits it was asked for."""
@@ -31,21 +43,22 @@ class Answer:
     outputs: Mapping[str, Estimate]
     """Every output of the problem, the objective among them."""
     probability_feasible: float
-    """That all limits are obeyed; 1 or 0 once measured."""
+    """That all limits asked for are obeyed; 1 or 0 once measured."""
     status: Status
-    """predicted: by the model; verified: measured; unreachable: no design is believed to obey these limits."""
+    """predicted: by the model. verified: measured, and it obeys the limits. measured: it was run and breaks a limit.
+    unreachable: no design is predicted to obey these limits with the probability asked for."""
     closest_thresholds: Mapping[str, float] | None = None
     """The nearest limits that can be met, where these are unreachable."""
     warnings: tuple[str, ...] = ()
 
     @property
     def verified(self) -> bool:
-        """Whether the design was measured."""
+        """Whether the design was measured and obeys the limits."""
         return self.status == "verified"
 
     @property
     def feasible(self) -> bool:
-        """Whether all limits are obeyed: as measured once verified, else more likely than not."""
+        """Whether all limits are obeyed: as measured, else more likely than not."""
         return self.probability_feasible > 0.5
 
 
@@ -62,7 +75,12 @@ class LimitChange:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Limits proposed in the direction of the intents."""
+    """Limits proposed in the direction of the intents.
+
+    Examples:
+        >>> found = model.recommend({"stress": 2.0}, {"stress": "loosen"})  # doctest: +SKIP
+        >>> found.thresholds, found.improvement  # doctest: +SKIP
+    """
 
     thresholds: Mapping[str, float]
     answer: Answer

@@ -18,7 +18,9 @@ from safetensors.torch import load, save
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError, ModelError, SurrogateError
-from cbabo.methods.settings import Settings
+from cbabo.methods.method import Fitted
+from cbabo.methods.registry import method_for
+from cbabo.methods.settings import DefaultSettings, PaperSettings, Settings
 from cbabo.network.pcm import PCM
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.checksum import checksum
@@ -27,23 +29,18 @@ from cbabo.solver.library import Library
 from cbabo.storage.store import versions
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.failures import fit_failure_model
-from cbabo.surrogate.posterior import Posterior, training_evaluations
+from cbabo.surrogate.posterior import Posterior, without_repeats
 
-FORMAT = 2
+FORMAT = 3
 _KEY = "cbabo"
 
 
-def write_model(
-    path: Path,
-    problem: Problem,
-    settings: Settings,
-    seed: int,
-    evaluations: Evaluations,
-    posterior: Posterior,
-    network: PCM | None,
-    library: Library | None,
-) -> None:
-    """Write the parts of a model."""
+def write_model(path: Path, fitted: Fitted) -> None:
+    """Write a model, with the network or the library that answers."""
+    problem, posterior = fitted.problem, fitted.posterior
+    answers_by_network = isinstance(fitted.settings, PaperSettings)
+    network = fitted.pcm if answers_by_network or "pcm" in vars(fitted) else fitted.network
+    library = None if answers_by_network else fitted.fast_map.library
     arrays, meta = posterior.surrogates.to_arrays()
     tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
     if posterior.warp is not None:
@@ -58,11 +55,11 @@ def write_model(
         "versions": versions(),
         "problem": problem.to_dict(),
         "problem_digest": problem.digest,
-        "settings": settings.model_dump(),
-        "seed": seed,
+        "settings": fitted.settings.to_dict(),
+        "seed": fitted.seed,
         "surrogates": meta,
         "pcm_sizes": None if network is None else network.sizes,
-        "evaluations": [_plain(row) for row in evaluations],
+        "evaluations": [_plain(row) for row in fitted.evaluations],
     }
     sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
     content = save(tensors, metadata={_KEY: json.dumps(sealed)})
@@ -78,7 +75,7 @@ def write_model(
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """Read the parts of a model: problem, settings, seed, evaluations, posterior, network, library."""
+    """Read what a model is made of: the arguments of `Fitted`."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -125,16 +122,16 @@ def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str
     forms = (
         Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
     )
-    settings = Settings(**header["settings"])
+    method = method_for(Settings.from_dict(header["settings"]))
+    calibrated = isinstance(method.settings, DefaultSettings)
+    measured = without_repeats(evaluations.complete) if calibrated else evaluations.complete
     failure_model = None if forms is None else fit_failure_model(evaluations)
     return {
         "problem": problem,
-        "settings": settings,
+        "method": method,
         "seed": header["seed"],
         "evaluations": evaluations,
-        "posterior": Posterior(
-            problem, training_evaluations(evaluations, settings), surrogates, forms, failure_model=failure_model
-        ),
+        "posterior": Posterior(problem, measured, surrogates, forms, failure_model=failure_model),
         "network": _network(problem, header["pcm_sizes"], tensors),
         "library": _library(problem, tensors),
     }

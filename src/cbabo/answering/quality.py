@@ -1,10 +1,10 @@
-"""How far a model may be believed: every measured design predicted from all others.
+"""The quality of a model: every measured design predicted from all others.
 
 Symbols and shapes
     observed         n x q    measured outputs, natural units
     predicted, std   n x q    what all other designs say about them
-    z                n x q    by how many deviations they erred, as the surrogates learn the outputs; standard normal if the
-                              deviations are right
+    z                n x q    errors in standard deviations, as the surrogates learn the outputs; standard normal if
+                              these are right
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from cbabo.answering.model import Model
+from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.threads import one_thread
 
@@ -46,16 +46,16 @@ class Quality:
         return np.array([(z <= ndtri(0.5 + 0.5 * level)).mean(axis=0) for level in LEVELS])
 
 
-def judge(model: Model) -> Quality:
+def leave_one_out(fitted: Fitted) -> Quality:
     """Predict every measured design that the surrogates learned from by all others, hyperparameters kept."""
-    measured = model.posterior.measured
+    measured = fitted.posterior.measured
     with one_thread():
-        mean, deviation = model.surrogates.leave_one_out()
-        y = model.surrogates.y
+        mean, deviation = fitted.surrogates.leave_one_out()
+        y = fitted.surrogates.y
         z, explained = ((y - mean) / deviation).numpy(), explained_share(y.numpy(), mean.numpy())
-        predicted, std = (part.numpy() for part in model.posterior.natural(mean, deviation))
+        predicted, std = (part.numpy() for part in fitted.posterior.natural(mean, deviation))
     ids = np.array([row.id for row in measured], dtype=np.int64)
-    return Quality(model.problem.outputs, ids, measured.y, predicted, std, z, explained)
+    return Quality(fitted.problem.outputs, ids, measured.y, predicted, std, z, explained)
 
 
 def explained_share(observed: FloatArray, predicted: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from cbabo.bench.ours import learned
 from cbabo.bench.truth import truth
 from cbabo.bench.versions import version
 from cbabo.decisions import recommend
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.network import distillation
 from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
@@ -81,9 +81,9 @@ def rows_of(seed: int, n: int) -> list[int]:
     return [(seed * n + i) % ALL_ROWS for i in range(n)]
 
 
-def _learned(settings: Settings, *, whole: bool = False) -> Method:
+def _learned(settings: MethodSettings, *, whole: bool = False) -> Method:
     compute, stated = ours.Map(settings, whole), f"{settings!r} {whole}"
-    if settings.answer == "network":
+    if settings.method == "paper":
         return Method(compute, 34, (ours.__name__,), stated=stated, apart=SOLVING)
     return Method(compute, 34, (ours.__name__, library.__name__, distillation.__name__), stated=stated)
 

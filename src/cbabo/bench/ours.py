@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cbabo.answering.model import Model
 from cbabo.answering.refine import refine
 from cbabo.bench.judging import Judged, Measures, best_evaluated, direct, judge, judged, not_rising, ordered_pairs
 from cbabo.bench.truth import truth
 from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.evaluators.function import perform
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import MethodSettings, Settings
+from cbabo.model import Model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
@@ -36,7 +37,7 @@ TARGETS = (0.5, 0.8, 0.9, 0.95, 0.98)
 class Map:
     """CBA-BO with these settings."""
 
-    settings: Settings
+    settings: MethodSettings
     whole: bool = True
     """Whether to measure refinement, random starts, evaluated designs, earlier and other answers too; ablations do without."""
 
@@ -90,7 +91,7 @@ CASE_INTENTS = dict.fromkeys(("c1", "c3", "c9"), "tighten") | dict.fromkeys(("c5
 _LOCK = 0.025  # of the range: how far a locked limit may have moved
 
 
-def learned(shipped: ShippedProblem, settings: Settings, seed: int) -> Study:
+def learned(shipped: ShippedProblem, settings: MethodSettings, seed: int) -> Study:
     """Return the study after a whole run."""
     study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
     study.run(shipped.evaluate, budget=BUDGET)
@@ -111,7 +112,7 @@ def predicted(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
 
 def monotonicity(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
     """Return how often the objective does not rise when limits are loosened: the true one, and the surrogate's mean."""
-    count = None if model.settings.answer == "network" else SOLVED_PAIRS
+    count = None if model.settings.method == "paper" else SOLVED_PAIRS
     answers = [model.predict_many(thresholds[:count]) for thresholds in ordered_pairs(shipped, seed)]
     true = [shipped.evaluate_many(a.points)[0] for a in answers]
     with torch.no_grad():
@@ -125,11 +126,15 @@ def refined(shipped: ShippedProblem, model: Model, thresholds: FloatArray, start
     starts: where each begins, None for the model's prediction.
     """
     answers = [
-        refine(model, shipped.problem.box.named(row), lambda point: _measured(shipped, point), REFINEMENTS, start)
+        refine(
+            model, Query.of(shipped.problem.box, row[None]), lambda point: _measured(shipped, point), REFINEMENTS, start
+        )
         for row, start in zip(thresholds, starts, strict=True)
     ]
     names = shipped.problem.outputs
-    y = np.array([[a.outputs[name].mean if a.verified else np.inf for name in names] for a in answers])
+    y = np.array(
+        [[a.outputs[name].mean if a.status in ("verified", "measured") else np.inf for name in names] for a in answers]
+    )
     return judged(shipped, y, thresholds)
 
 
@@ -145,7 +150,7 @@ def _whole(shipped: ShippedProblem, model: Model) -> Measures:
         measures[f"{name} seconds"] = (time.perf_counter() - began) / len(thresholds)
     measures["refine seconds"] = measures.pop("refined seconds")
     measures |= best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
-    return measures | ({} if model.settings.answer == "network" else others(shipped, model))
+    return measures | ({} if model.settings.method == "paper" else others(shipped, model))
 
 
 def others(shipped: ShippedProblem, model: Model) -> Measures:

@@ -31,7 +31,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.quasirandom import SobolEngine
 
 from cbabo.domain.problem import Problem
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import PaperSettings
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.problems import ShippedProblem
@@ -75,7 +75,7 @@ class Result:
     """Seconds of the whole run."""
 
 
-def run(shipped: ShippedProblem, seed: int, settings: Settings, evaluations: int = 200) -> Result:
+def run(shipped: ShippedProblem, seed: int, settings: PaperSettings, evaluations: int = 200) -> Result:
     """Run the method on a shipped problem until it has made so many evaluations."""
     began = time.perf_counter()
     problem, space = shipped.problem, shipped.problem.space
@@ -134,7 +134,7 @@ def fit(x: Tensor, y: Tensor) -> Any:
     return model.eval()
 
 
-def make_network(k: int, d: int, settings: Settings, seed: int) -> nn.Sequential:
+def make_network(k: int, d: int, settings: PaperSettings, seed: int) -> nn.Sequential:
     """Return an untrained network: orthogonal hidden layers, output weights with deviation 0.01, no biases."""
     generator = torch.Generator().manual_seed(seed)
     layers: list[nn.Module] = []
@@ -151,7 +151,7 @@ def make_network(k: int, d: int, settings: Settings, seed: int) -> nn.Sequential
     return nn.Sequential(*layers, last, nn.Sigmoid())
 
 
-def make_optimiser(network: nn.Sequential, settings: Settings) -> tuple[Adam, CosineAnnealingLR]:
+def make_optimiser(network: nn.Sequential, settings: PaperSettings) -> tuple[Adam, CosineAnnealingLR]:
     """Return the optimiser of the network and its learning rates: a cosine over the whole horizon."""
     optimiser = Adam(network.parameters(), lr=settings.learning_rate)
     scheduler = CosineAnnealingLR(optimiser, T_max=settings.training_steps, eta_min=settings.least_learning_rate)
@@ -184,7 +184,7 @@ def train_step(
     model: Any,
     box: Box,
     theta: Tensor,
-    settings: Settings,
+    settings: PaperSettings,
 ) -> None:
     """Make one training step at theta (b x m); monotonic guidance acts in the second half of the horizon."""
     step = scheduler.last_epoch
@@ -234,7 +234,9 @@ def unit_gradient(value: Tensor, x: Tensor) -> Tensor:
     return g / length.clamp_min(1e-12)
 
 
-def select_batch(candidates: Tensor, model: Any, box: Box, settings: Settings, random: np.random.Generator) -> Tensor:
+def select_batch(
+    candidates: Tensor, model: Any, box: Box, settings: PaperSettings, random: np.random.Generator
+) -> Tensor:
     """Choose a batch (batch_size x d) among the candidates (c x d).
 
     First the best candidate for the strictest limits, then the best for the most relaxed ones, then others at random. Each is

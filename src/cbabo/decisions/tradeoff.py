@@ -4,7 +4,7 @@ Symbols and shapes
     limits        n        values of the limit that moves, natural units, from strictest to most relaxed
     mean, std     n        objective of the answers along a curve; n x m on a map, the first limit along the rows
     probability   as mean  that the answers obey all limits
-    reachable     as mean  whether they are believed to
+    reachable     as mean  whether they have the probability asked for
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cbabo.answering.model import Answers, Model
+from cbabo.answering.predict import Answers, predict_many
 from cbabo.domain.evaluations import Evaluations
+from cbabo.domain.query import Query
 from cbabo.errors import InputError, shown
+from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
 
 UNLIKELY = 0.05
@@ -62,26 +64,26 @@ class Placed:
     """p."""
 
 
-def along(model: Model, thresholds: Mapping[str, float], name: str, count: int = 41) -> Curve:
+def along(fitted: Fitted, thresholds: Mapping[str, float], name: str, count: int = 41) -> Curve:
     """Return the answers as one limit moves over its range, the others held."""
-    base = model.problem.box.row(thresholds)
-    at, limits = _moved(model, name, count)
+    base = fitted.problem.box.row(thresholds)
+    at, limits = _moved(fitted, name, count)
     rows = np.repeat(base, count, axis=0)
     rows[:, at] = limits
-    answers = model.predict_many(rows, fast=True)
+    answers = predict_many(fitted, Query.of(fitted.problem.box, rows), fast=True)
     mean, std = (part[:, 0] for part in answers.moments)
     return Curve(name, limits, mean, std, answers.probability_feasible, reachable(answers))
 
 
-def across(model: Model, thresholds: Mapping[str, float], names: tuple[str, str], count: int = 21) -> Map:
+def across(fitted: Fitted, thresholds: Mapping[str, float], names: tuple[str, str], count: int = 21) -> Map:
     """Return the answers as two limits move over their ranges, the others held."""
     if names[0] == names[1]:
         raise InputError(f"trade-off: expected two different limits, got {shown(names[0])} twice; choose another")
-    base = model.problem.box.row(thresholds)
-    (first, down), (second, across) = (_moved(model, name, count) for name in names)
+    base = fitted.problem.box.row(thresholds)
+    (first, down), (second, across) = (_moved(fitted, name, count) for name in names)
     rows = np.repeat(base, count * count, axis=0)
     rows[:, first], rows[:, second] = np.repeat(down, count), np.tile(across, count)
-    answers = model.predict_many(rows, fast=True)
+    answers = predict_many(fitted, Query.of(fitted.problem.box, rows), fast=True)
     shape = (count, count)
     mean, std = (part[:, 0].reshape(shape) for part in answers.moments)
     chance = answers.probability_feasible.reshape(shape)
@@ -103,9 +105,9 @@ def placed(evaluations: Evaluations, thresholds: Mapping[str, float], names: tup
 
 def reachable(answers: Answers) -> NDArray[np.bool_]:
     """Tell for each answer (n) whether limits can be met: a network, which aims at no probability, with a fair chance."""
-    if answers.found is None:
+    if answers.designs.aim is None:
         return answers.probability_feasible >= UNLIKELY
-    return np.array([answers.status(i) != "unreachable" for i in range(len(answers))], dtype=np.bool_)
+    return answers.reachable
 
 
 def _strictest(measured: Evaluations, name: str) -> FloatArray:
@@ -116,12 +118,12 @@ def _strictest(measured: Evaluations, name: str) -> FloatArray:
     return np.asarray(constraint.sign * np.maximum(needed, constraint.sign * constraint.strictest))
 
 
-def _moved(model: Model, name: str, count: int) -> tuple[int, FloatArray]:
+def _moved(fitted: Fitted, name: str, count: int) -> tuple[int, FloatArray]:
     """Return which threshold moves, and its values from strictest to most relaxed."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 2:
         raise InputError(f"trade-off: expected a whole number of limits from 2 on, got {shown(count)}")
-    at = _index(model.problem.box.names, name)
-    constraint = model.problem.box.movable[at]
+    at = _index(fitted.problem.box.names, name)
+    constraint = fitted.problem.box.movable[at]
     return at, np.linspace(constraint.strictest, constraint.most_relaxed, count)
 
 

@@ -182,6 +182,12 @@ class ThresholdBox:
             return self._from_columns({n: thresholds[n].tolist() for n in thresholds.columns})
         return number_rows("thresholds", thresholds, self.names)
 
+    def complete(self, thresholds: Mapping[str, float]) -> Thresholds:
+        """Return one limit for each movable constraint: those given by name, the nominal ones for the others."""
+        if not isinstance(thresholds, Mapping):
+            raise InputError(f"thresholds: expected limits by name, got {shown(thresholds)}")
+        return self.named(self.array({**self.nominal, **thresholds})[0])
+
     def row(self, thresholds: ThresholdsLike) -> FloatArray:
         """Arrange one limit for each constraint as 1 x k; several rows are refused."""
         rows = self.array(thresholds)

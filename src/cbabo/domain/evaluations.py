@@ -47,6 +47,8 @@ class Evaluation:
     """How long it ran."""
     worker: str | None = None
     """Where it ran: host:process."""
+    thresholds: Mapping[str, float] | None = None
+    """The limits that an evaluation of kind refine was spent on."""
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,28 @@
-"""Choosing a batch for the whole box of thresholds: answers to be corrected, and discoveries.
+"""Choosing a batch for the whole box of thresholds: answers, whose measurement corrects the surrogates, and improvements.
 
 Symbols and shapes
     theta   b x k    thresholds that matter: fresh Sobol points of the box, or the study's focus
-    x       c x d    candidates for a discovery, unit cube
-    best    b        what is known to be possible at each threshold: the better of the best measured objective and the answer's
+    x       c x d    candidates for an improvement, unit cube
+    best    b        the incumbent at each threshold: the better of the best measured objective and the answer's
 
-Answers without a margin remove the surrogates' error exactly where the solver trusts it. Where a margin leads to quite another
-design, far from all that was measured, one of several answers keeps it: or nobody would look whether what it promises is true.
+Answers are taken without a margin: their measurement removes the surrogates' error exactly where the solver relies on it. Where a
+margin leads to a quite different design, far from everything measured, one of several answers keeps it: otherwise nobody would
+find out whether that design is as good as predicted.
 
-A discovery has the largest mean over thresholds of EI_theta(x) P(x obeys theta): for one threshold that is LogcEI, over all of
-them the expected gain of the whole map. A threshold that nothing is believed to satisfy counts by the probability alone.
+An improvement maximises the mean over thresholds of EI_theta(x) P(x obeys theta). For one threshold that is LogcEI; over all of
+them it is the expected gain of the whole map. A threshold that nothing is predicted to satisfy counts by the probability alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cbabo.domain.query import Query
 from cbabo.methods.acquisition import log_improvement
 from cbabo.methods.designs import snapped
 from cbabo.numerics.arrays import FloatArray
@@ -26,94 +31,124 @@ from cbabo.solver.lattice import Lattice
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior
 
-_POOL = 1000  # candidates anywhere, and as many around good designs
-_STEPS = (0.02, 0.1, 0.3)  # deviations of the latter
-_GOOD = 20  # measured designs around which they lie
-_SAME = 1e-4  # distance to measured designs below which nothing would be learned
-_NEW = 1e-3  # and to designs of the same batch
-_APART = 0.05  # and between discoveries
-_PROMISED = 0.98  # probability that an answer with a margin aims at
-_FAR = 0.2  # its distance to all that is known, and to itself without the margin, from which on it is measured
+
+@dataclass(frozen=True)
+class BatchTuning:
+    """Numbers that tune the choice of a batch."""
+
+    pool: int = 1000
+    """Candidates anywhere in the cube, and as many around good designs: enough for about ten variables, and cheap."""
+    steps: tuple[float, ...] = (0.02, 0.1, 0.3)
+    """Standard deviations of the latter, in the unit cube: from a local correction to a change of region."""
+    good: int = 20
+    """Measured designs of best objective around which they lie."""
+    least_moved: float = 0.3
+    """Least share of the variables that a candidate around a good design changes."""
+    known: float = 1e-4
+    """Distance to measured designs below which nothing would be learned."""
+    new: float = 1e-3
+    """Least distance to designs of the same batch."""
+    apart: float = 0.05
+    """Least distance between improvements, where candidates allow it: two close ones would teach the same."""
+    far: float = 0.2
+    """Distance of an answer with its margin, to all that was measured and to itself without the margin, from which on it is
+    measured too."""
+
+
+TUNING = BatchTuning()
 
 
 def choose_batch(
-    posterior: Posterior, theta: FloatArray, answers: int, size: int, taken: Tensor, random: np.random.Generator
+    posterior: Posterior,
+    query: Query,
+    answers: int,
+    size: int,
+    taken: Tensor,
+    probability: float,
+    random: np.random.Generator,
 ) -> Tensor:
-    """Return `size` designs: up to so many answers at theta (b x k, in the order of their turn), the others discoveries.
+    """Return `size` designs: up to so many answers to the query, in its order, the others improvements.
 
-    taken: p x d, designs that were tried without an outcome, or are being evaluated.
+    taken: p x d, designs that were tried without an outcome, or are being evaluated; probability: of feasibility that answers
+    with a margin aim at.
     """
     solver = solver_for(posterior)
-    found = [solver.alternatives(bound, 2 if i < 2 * answers else 1) for i, bound in enumerate(solver.bound(theta))]
+    bounds = solver.bound(query.theta)
+    found = [solver.alternatives(bound, 2 if i < 2 * answers else 1) for i, bound in enumerate(bounds)]
     solutions = [alternatives[0] for alternatives in found]
     known = np.vstack([posterior.surrogates.x.numpy(), taken.numpy()])
-    chosen = _promised(solver, solver.bound(theta[:answers]), solutions, known) if answers > 1 else []
+    chosen = _far_with_margin(solver, bounds[:answers], solutions, known, probability) if answers > 1 else []
     for alternatives in found:
-        new = [s.x for s in alternatives if _apart(s.x, known, _SAME) and _apart(s.x, chosen, _NEW)]
+        new = [s.x for s in alternatives if _apart(s.x, known, TUNING.known) and _apart(s.x, chosen, TUNING.new)]
         if new and len(chosen) < answers:
             chosen.append(new[0])
-    pool = _pool(posterior, np.array([s.x for s in solutions]), random)
-    worth = _worth(posterior, solver, theta, solutions, pool)
+    pool = _candidates(posterior, np.array([s.x for s in solutions]), random)
+    value = _expected_gain(posterior, solver, query, solutions, pool)
     if posterior.failure_model is not None:
         p = posterior.failure_model.probability(torch.from_numpy(pool)).numpy()
-        worth = np.where(p > posterior.failure_model.limit, -np.inf, worth + np.log1p(-p))  # those too risky come last
-    pool = pool[np.argsort(-worth, kind="stable")]
-    for others, least in ((known, _APART), (known, _NEW), ([], _NEW)):
+        # Designs whose failure is too probable come last.
+        value = np.where(p > posterior.failure_model.limit, -np.inf, value + np.log1p(-p))
+    pool = pool[np.argsort(-value, kind="stable")]
+    for others, least in ((known, TUNING.apart), (known, TUNING.new), ([], TUNING.new)):
         for x in pool:
             if len(chosen) == size:
                 break
-            if _apart(x, others, _SAME) and _apart(x, chosen, least, euclidean=True):
+            if _apart(x, others, TUNING.known) and _apart(x, chosen, least, euclidean=True):
                 chosen.append(x)
-    while len(chosen) < size:  # a small lattice may be used up
+    while len(chosen) < size:  # A small lattice may be used up.
         chosen.append(pool[len(chosen) % len(pool)])
     return torch.from_numpy(np.array(chosen))
 
 
-def _promised(solver: Solver, bounds: FloatArray, solutions: list[Solution], known: FloatArray) -> list[FloatArray]:
+def _far_with_margin(
+    solver: Solver, bounds: FloatArray, solutions: Sequence[Solution], known: FloatArray, probability: float
+) -> list[FloatArray]:
     """Return the first answer with its margin that is far from everything, if there is one."""
     for bound, solution in zip(bounds, solutions, strict=False):
-        x = solver.safe(bound, solution, _PROMISED).x
-        if _apart(x, known, _FAR) and _apart(x, [solution.x], _FAR):
+        x = solver.with_margin(bound, solution, probability).x
+        if _apart(x, known, TUNING.far) and _apart(x, [solution.x], TUNING.far):
             return [x]
     return []
 
 
-def _worth(
-    posterior: Posterior, solver: Solver, theta: FloatArray, solutions: list[Solution], pool: FloatArray
+def _expected_gain(
+    posterior: Posterior, solver: Solver, query: Query, solutions: Sequence[Solution], pool: FloatArray
 ) -> FloatArray:
     """Return the logarithm of the criterion (c) at the candidates."""
     s = posterior.surrogates
     mean, std = s.mean_and_std(torch.from_numpy(pool))
     f, deviation = (solver.goal * mean[:, :1]), std[:, :1]
     scale, centre = float(s.scale[0]), solver.goal * float(s.centre[0])
-    best = torch.tensor([_possible(solver, t, solution) for t, solution in zip(theta, solutions, strict=True)])
+    best = torch.tensor(_incumbents(solver, query, solutions))
     some = best.isfinite()
     gain = log_improvement((torch.where(some, best * scale + centre, 0.0) - f) / deviation) + (deviation / scale).log()
-    chances = [posterior.limits.log_probability(mean, std, t.expand(len(pool), -1)) for t in torch.from_numpy(theta)]
-    worth = torch.stack(chances, dim=1) + torch.where(some, gain, 0.0)
-    return torch.logsumexp(worth, 1).numpy()
+    theta = torch.from_numpy(query.theta)
+    chances = [posterior.limits.log_probability(mean, std, t.expand(len(pool), -1)) for t in theta]
+    value = torch.stack(chances, dim=1) + torch.where(some, gain, 0.0)
+    return torch.logsumexp(value, 1).numpy()
 
 
-def _possible(solver: Solver, theta: FloatArray, solution: Solution) -> float:
-    """Return the objective, standardised, that is known to be possible at theta (k); inf if nothing is."""
-    incumbent = solver.incumbent(theta)
-    measured = np.inf if incumbent is None else float(solver.goal * solver.z[incumbent, 0])
-    return min(measured, solution.objective if solution.feasible else np.inf)
+def _incumbents(solver: Solver, query: Query, solutions: Sequence[Solution]) -> list[float]:
+    """Return the standardised objective (b) that is measured or predicted to be possible; inf where nothing is."""
+    rows = solver.incumbents(query)
+    measured = [np.inf if row < 0 else float(solver.goal * solver.z[row, 0]) for row in rows]
+    predicted = [s.objective if s.feasible else np.inf for s in solutions]
+    return [min(pair) for pair in zip(measured, predicted, strict=True)]
 
 
-def _pool(posterior: Posterior, answers: FloatArray, random: np.random.Generator) -> FloatArray:
+def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Generator) -> FloatArray:
     x = posterior.surrogates.x.numpy()
-    d = x.shape[1]
-    order = np.argsort(posterior.limits.goal * posterior.z[:, 0].numpy(), kind="stable")[:_GOOD]
+    d, pool = x.shape[1], TUNING.pool
+    order = np.argsort(posterior.limits.goal * posterior.z[:, 0].numpy(), kind="stable")[: TUNING.good]
     around = np.vstack([answers, x[order]])
-    steps = random.normal(size=(_POOL, d)) * random.choice(_STEPS, size=(_POOL, 1))
-    moved = random.random((_POOL, d)) < max(0.3, 2.0 / d)
-    near = around[random.integers(len(around), size=_POOL)] + steps * moved
-    anywhere = np.vstack([random.random((_POOL, d)), np.clip(near, 0.0, 1.0)])
+    steps = random.normal(size=(pool, d)) * random.choice(TUNING.steps, size=(pool, 1))
+    moved = random.random((pool, d)) < max(TUNING.least_moved, 2.0 / d)
+    near = around[random.integers(len(around), size=pool)] + steps * moved
+    anywhere = np.vstack([random.random((pool, d)), np.clip(near, 0.0, 1.0)])
     lattice = Lattice.of(posterior.problem.space)
     if lattice is None:
         return anywhere
-    if lattice.complete and lattice.size <= _POOL:
+    if lattice.complete and lattice.size <= pool:
         return lattice.around(anywhere[0], 1)
     return np.unique(snapped(posterior.problem.space, torch.from_numpy(anywhere)).numpy(), axis=0)
 

@@ -1,12 +1,13 @@
-"""Improving an answer with the error just seen.
+"""Improving an answer with the error just measured.
 
 Symbols and shapes, in units of the standardised outputs
     e      q      measured less predicted, at the last design that was measured
-    rest   q      what remains of it after the surrogates have been told
+    rest   q      what remains of it after the surrogates were conditioned on the measurement
     t      r      bounds of the requirements
 
-The surrogates are conditioned on what was measured and solved again in a box around the best design, as if they still erred by
-`rest`, with a margin of a third of e: where a prediction has just been wrong it will be wrong again close by, but by less.
+The surrogates are conditioned on what was measured, and the constrained problem is solved again in a box around the best design
+as if they still erred by `rest`, with a margin of a third of e: close to a design where a prediction was wrong, the next one is
+likely to be wrong too, by less.
 """
 
 from __future__ import annotations
@@ -17,69 +18,81 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from cbabo.answering.model import Model
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.query import Query
 from cbabo.domain.space import Point
+from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.numerics.threads import one_thread
+from cbabo.numerics.tolerances import BOUND_SLACK, SAME_DESIGN
 from cbabo.solver.continuous import Solution, Solver
 from cbabo.solver.mixed import solver_for
 
-_BOX = 0.15  # half-width, in the unit cube, of the region in which a better design is sought
-_WARY = 0.3  # of the last error, kept as a margin
-_ROUNDING = 1e-7
-_SAME = 1e-9  # distance in the unit cube below which two designs are one
+
+@dataclass(frozen=True)
+class CorrectionTuning:
+    """Numbers that tune the correction."""
+
+    radius: float = 0.15
+    """Half-width, in the unit cube, of the box in which a better design is sought: farther away the error says nothing."""
+    margin: float = 0.3
+    """Share of the last error that is kept as a margin: verified losses after two evaluations were least with it."""
+    least_span: float = 1e-9
+    """Least span of the objective, by which a gain is divided."""
+
+
+TUNING = CorrectionTuning()
 
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Where to look next."""
+    """The next design to measure."""
 
     point: Point
     gain: float
-    """What is expected to be gained over the best feasible design, as a share of the objective's span; inf if there is none."""
+    """Expected gain over the incumbent, as a share of the objective's span over the box; inf without an incumbent."""
 
 
-def correct(model: Model, row: FloatArray, centre: Point, made: Sequence[Evaluation]) -> Corrected | None:
-    """Return the next design for thresholds (1 x k) after some evaluations around a centre; None if nothing new is found."""
-    problem, space = model.problem, model.problem.space
-    tried = Evaluations(problem, (*model.evaluations, *made))
+def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluation]) -> Corrected | None:
+    """Return the next design for one threshold after some evaluations around a centre; None if nothing new is found."""
+    problem, space = fitted.problem, fitted.problem.space
+    tried = Evaluations(problem, (*fitted.evaluations, *made))
     with one_thread(), torch.no_grad():
-        solver, error, rest = _told(model, Evaluations(problem, tuple(made)).complete)
-        theta = np.clip(problem.box.to_theta(row), 0.0, 1.0)
+        solver, error, rest = _conditioned(fitted, Evaluations(problem, tuple(made)).complete)
         output, sign = solver.output, solver.sign
-        bound = solver.bound(theta)[0] - sign * rest[output] - _WARY * np.abs(error[output]) - _ROUNDING
-        best = solver.incumbent(theta[0])
+        margin = TUNING.margin * np.abs(error[output])
+        bound = solver.bound(query.theta)[0] - sign * rest[output] - margin - BOUND_SLACK
+        best = solver.incumbent(query)
         around = space.unit(space.array([centre]))[0] if best is None else solver.posterior.surrogates.x[best].numpy()
-        found = solver.within(bound, around, Region(np.clip(around - _BOX, 0.0, 1.0), np.clip(around + _BOX, 0.0, 1.0)))
-        new = [s for s in found if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > _SAME]
+        low, high = (np.clip(around + step, 0.0, 1.0) for step in (-TUNING.radius, TUNING.radius))
+        found = solver.within(bound, around, Region(low, high))
+        new = [s for s in found if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
         if not new:
             return None
-        solution = new[0]
-        gain = np.inf if best is None else _gain(model, solver, best, solution)
-    return Corrected(space.points(solution.x[None])[0], gain)
+        gain = np.inf if best is None else _gain(fitted, solver, best, new[0])
+    return Corrected(space.points(new[0].x[None])[0], gain)
 
 
-def _told(model: Model, made: Evaluations) -> tuple[Solver, FloatArray, FloatArray]:
-    """Return a solver that knows of further evaluations, the last one's error, and what remains of it (q each)."""
-    posterior = model.posterior
-    nothing = np.zeros(len(model.problem.outputs))
+def _conditioned(fitted: Fitted, made: Evaluations) -> tuple[Solver, FloatArray, FloatArray]:
+    """Return a solver conditioned on further evaluations, the last one's error, and what remains of it (q each)."""
+    posterior = fitted.posterior
+    nothing = np.zeros(len(fitted.problem.outputs))
     if not len(made):
-        return model.solver, nothing, nothing
+        return fitted.solver, nothing, nothing
     x, y = torch.from_numpy(made.x), torch.from_numpy(made.y)
-    seen = y if posterior.warp is None else posterior.warp.forward(y)
-    told = replace(
+    warped = y if posterior.warp is None else posterior.warp.forward(y)
+    conditioned = replace(
         posterior,
-        measured=Evaluations(model.problem, (*posterior.measured, *made)),
-        surrogates=posterior.surrogates.with_data(x, seen),
+        measured=Evaluations(fitted.problem, (*posterior.measured, *made)),
+        surrogates=posterior.surrogates.with_data(x, warped),
     )
     scale = posterior.surrogates.scale
-    before, after = (((seen - s.mean(x)) / scale)[-1].numpy() for s in (posterior.surrogates, told.surrogates))
-    return solver_for(told), before, after
+    before, after = (((warped - s.mean(x)) / scale)[-1].numpy() for s in (posterior.surrogates, conditioned.surrogates))
+    return solver_for(conditioned), before, after
 
 
-def _gain(model: Model, solver: Solver, best: int, solution: Solution) -> float:
-    ends = np.repeat([[0.0], [1.0]], len(model.problem.box.names), axis=1)
-    strict, relaxed = (model.solver.best(bound).objective for bound in model.solver.bound(ends))
-    return float((solver.goal * solver.z[best, 0] - solution.objective) / max(abs(strict - relaxed), _SAME))
+def _gain(fitted: Fitted, solver: Solver, best: int, solution: Solution) -> float:
+    ends = np.repeat([[0.0], [1.0]], len(fitted.problem.box.names), axis=1)
+    strict, relaxed = (fitted.solver.best(bound).objective for bound in fitted.solver.bound(ends))
+    return float((solver.goal * solver.z[best, 0] - solution.objective) / max(abs(strict - relaxed), TUNING.least_span))

@@ -1,11 +1,14 @@
-"""Designs before any learning: Latin hypercubes, and the nearest legal designs in the unit cube."""
+"""Designs in the unit cube: Latin hypercubes, the nearest legal designs, and those of evaluations."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from scipy.stats import qmc
 from torch import Tensor
 
+from cbabo.domain.evaluations import Evaluations
+from cbabo.domain.problem import Problem
 from cbabo.domain.space import Point, Real, Space
 from cbabo.numerics.seeding import child
 
@@ -23,3 +26,8 @@ def snapped(space: Space, x: Tensor) -> Tensor:
     legal = torch.from_numpy(space.snap(x.numpy()))
     continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
     return torch.where(continuous, x, legal)
+
+
+def designs_of(problem: Problem, *tables: Evaluations) -> Tensor:
+    """Return the designs (p x d) of some tables of evaluations."""
+    return torch.from_numpy(np.vstack([np.empty((0, problem.space.dimension)), *(t.x for t in tables if len(t))]))

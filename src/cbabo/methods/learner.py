@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -12,14 +12,14 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from cbabo.errors import StorageError, shown
+from cbabo.methods.training import Trainee
 from cbabo.network.pcm import PCM, Adam
-from cbabo.network.training import Trainee
 from cbabo.numerics.checksum import checksum
-from cbabo.surrogate import Forms, Hyperparameters, Warp
+from cbabo.surrogate import Hyperparameters, Warp
+from cbabo.surrogate.posterior import FitState
 from cbabo.surrogate.prequential import PrequentialErrors
 
 _FORMAT = 2
-_KNOWN = (1, 2)  # 1: before outputs were warped
 _FIT = "fit."
 _WARP = "warp."
 _PREQUENTIAL = "prequential."
@@ -35,40 +35,26 @@ class Learner:
     """Points drawn from the Sobol sequence of thresholds so far."""
     trainee: Trainee | None = None
     """The network and its optimiser; None before the first training."""
-    hyperparameters: Hyperparameters | None = None
-    """Where the next fit of the surrogates starts."""
-    warp: Warp | None = None
-    """How outputs are warped; None before it was chosen, and where they are not."""
-    formed: int = 0
-    """How many evaluations there were when the outputs' forms were chosen."""
-    prequential: PrequentialErrors | None = None
-    """What was foretold of proposed designs, and how wrong it was; None where surrogates are not calibrated."""
-
-    @property
-    def forms(self) -> Forms | None:
-        """The outputs' forms; None before they were chosen."""
-        h = self.hyperparameters
-        if h is None or h.family is None or h.stretch is None or self.warp is None:
-            return None
-        return Forms(self.warp, h.family, h.stretch)
+    fit: FitState = field(default_factory=FitState)
+    """What the next fit of the surrogates starts from."""
 
     def to_bytes(self) -> bytes:
         """Write the state down."""
         tensors: dict[str, Tensor] = {}
         meta: dict[str, object] = {"format": _FORMAT, "iteration": self.iteration, "sobol": self.sobol_position}
-        meta["formed"] = self.formed
+        meta["formed"] = self.fit.formed
         if self.trainee is not None:
             pcm, adam = self.trainee.pcm, self.trainee.adam
             tensors |= {"weights": pcm.weights, "first": adam.first, "second": adam.second}
             meta |= {"sizes": pcm.sizes, "adam": adam.steps}
-        if self.hyperparameters is not None:
-            parts = {f.name: getattr(self.hyperparameters, f.name) for f in fields(self.hyperparameters)}
+        if self.fit.hyperparameters is not None:
+            parts = {f.name: getattr(self.fit.hyperparameters, f.name) for f in fields(self.fit.hyperparameters)}
             tensors |= {_FIT + name: part for name, part in parts.items() if isinstance(part, Tensor)}
             meta["fit"] = {name: part for name, part in parts.items() if not isinstance(part, Tensor)}
-        if self.warp is not None:
-            tensors |= {_WARP + f.name: getattr(self.warp, f.name) for f in fields(Warp)}
-        if self.prequential is not None:
-            tensors |= {_PREQUENTIAL + f.name: getattr(self.prequential, f.name) for f in fields(PrequentialErrors)}
+        if self.fit.warp is not None:
+            tensors |= {_WARP + f.name: getattr(self.fit.warp, f.name) for f in fields(Warp)}
+        if self.fit.prequential is not None:
+            tensors |= {_PREQUENTIAL + f.name: getattr(self.fit.prequential, f.name) for f in fields(PrequentialErrors)}
         text = json.dumps({**meta, "checksum": checksum(json.dumps(meta), tensors)})
         tensors["meta"] = torch.tensor(list(text.encode()), dtype=torch.uint8)
         content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
@@ -82,7 +68,7 @@ class Learner:
         try:
             tensors = load(content)
             meta = json.loads(bytes(tensors.pop("meta").tolist()))
-            if meta["format"] in _KNOWN:
+            if meta["format"] == _FORMAT:
                 return cls._sound(meta, tensors)
         except (SafetensorError, LookupError, TypeError, ValueError) as error:
             raise StorageError(
@@ -109,4 +95,5 @@ class Learner:
         )
         said = {n.removeprefix(_PREQUENTIAL): t for n, t in tensors.items() if n.startswith(_PREQUENTIAL)}
         prequential = PrequentialErrors(**said) if said else None
-        return cls(meta["iteration"], meta["sobol"], trainee, hyperparameters, warp, meta.get("formed", 0), prequential)
+        state = FitState(hyperparameters, warp, meta["formed"], prequential)
+        return cls(meta["iteration"], meta["sobol"], trainee, state)

@@ -1,22 +1,33 @@
-"""Every hyperparameter of the method, with its meaning. Frozen, and free of torch."""
+"""The settings of each method, with their meaning. Frozen, and free of torch.
+
+A setting that has no effect under a method is not part of that method's settings, and naming it is an error.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from cbabo.domain.notation import number, sentence
 from cbabo.errors import InputError, shown
 
-PRESETS = ("default", "paper")
-
 
 class Settings(BaseModel):
-    """How a study chooses its evaluations: `Settings.default()` or `Settings.paper()`, with what differs replaced."""
+    """What both methods share. `Settings.default()` and `Settings.paper()` return the settings of a method.
+
+    Examples:
+        >>> settings = Settings.default().replace(batch_size=4)
+        >>> settings.method, settings.batch_size
+        ('default', 4)
+        >>> Settings.from_dict({"preset": "paper", "beta": 1.0}).method
+        'paper'
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    method: ClassVar[str]
+    """Name of the method that these settings belong to."""
 
     initial_evaluations: int = Field(default=30, ge=2)
     """Evaluations of the Latin hypercube that starts a study; imported rows count towards it."""
@@ -24,62 +35,11 @@ class Settings(BaseModel):
     batch_size: int = Field(default=5, ge=1)
     """Evaluations proposed by one iteration."""
 
-    horizon: int = Field(default=34, ge=1)
-    """Iterations over which the learning rate falls and in whose second half monotonic guidance acts; not a budget."""
-
-    inner_steps: int = Field(default=50, ge=1)
-    """Training steps of the network in one iteration."""
-
-    thresholds_per_step: int = Field(default=64, ge=4)
-    """Thresholds in one training step: a quarter evenly along the diagonal, a quarter at random along it, half Sobol."""
-
     hidden_layers: int = Field(default=3, ge=1)
-    """Hidden layers of the network."""
+    """Hidden layers of the network from thresholds to designs."""
 
     hidden_width: int = Field(default=256, ge=1)
     """Neurons of each hidden layer."""
-
-    learning_rate: float = Field(default=1e-3, gt=0)
-    """Adam's learning rate at the beginning."""
-
-    least_learning_rate: float = Field(default=1e-5, gt=0)
-    """Adam's learning rate at the end of the horizon and after it."""
-
-    beta: float = Field(default=0.5, ge=0)
-    """Deviations added to a constrained output, and taken off the objective, in training and selection."""
-
-    alpha: float = Field(default=0.1, ge=0)
-    """Weight of the monotonic guidance; 0 leaves it out."""
-
-    candidates: int = Field(default=1000, ge=1)
-    """Designs among which a batch is chosen."""
-
-    candidate_source: Literal["network", "random", "solver"] = "solver"
-    """Where a batch comes from: the network at sampled thresholds, designs at random (an ablation), or the solver."""
-
-    surrogates: Literal["plain", "warped"] = "warped"
-    """What is fitted: BoTorch's model of the raw outputs; or of outputs warped as likelihood says, nearly without noise."""
-
-    answer: Literal["network", "solver"] = "solver"
-    """What answers a threshold: the network alone, or the surrogates' problem solved, with measured designs as the floor."""
-
-    probability: float = Field(default=0.98, gt=0, lt=1)
-    """Least probability of feasibility at which the solver's answers aim."""
-
-    answers_per_batch: int = Field(default=3, ge=0)
-    """Of `batch_size` designs from the solver, how many are answers; the others look for something better elsewhere."""
-
-    batch_thresholds: int = Field(default=12, ge=1)
-    """Thresholds that the solver considers for one batch."""
-
-    library: int = Field(default=256, ge=1)
-    """Solved thresholds from which all others are answered where answers must be fast."""
-
-    similarity: float = Field(default=0.05, ge=0)
-    """Least distance in the unit cube between two designs of a batch."""
-
-    refine_radius: float = Field(default=0.25, gt=0)
-    """Half-width, in the unit cube, of the region around an answer in which refinement looks for a better one."""
 
     recommend_candidates: int = Field(default=2000, ge=1)
     """Thresholds tried by a recommendation."""
@@ -93,26 +53,23 @@ class Settings(BaseModel):
     recommend_range: float = Field(default=0.2, gt=0)
     """r: the reach of a recommendation in normalised thresholds; 0.5 r is the deviation of tightened and loosened limits."""
 
-    recommend_tolerance: float = Field(default=1e-4, ge=0)
-    """How far a predicted output of the network's design may exceed its limit, in its own unit, and still count as feasible."""
-
     objective_weight: float = Field(default=100.0, ge=0)
-    """w_f: what one unit of the objective is worth in a recommendation; where the solver answers, one of its deviations."""
+    """w_f: what one unit of the objective is worth in a recommendation; under the default method, one of its deviations."""
 
     barrier_weight: float = Field(default=10_000.0, ge=0)
-    """lambda_h: penalty for relaxing a limit that should be tightened or locked."""
+    """lambda_h: penalty for relaxing a limit that should be tightened."""
 
     reward_weight: float = Field(default=50.0, ge=0)
     """lambda_r: reward for tightening a limit as asked, and penalty for loosening beyond the allowance."""
 
-    @property
-    def training_steps(self) -> int:
-        """Training steps of the whole horizon."""
-        return self.horizon * self.inner_steps
-
     if not TYPE_CHECKING:  # mypy knows the fields
 
+        def __new__(cls, /, **values: Any) -> Settings:
+            """Return settings of the default method where none is named."""
+            return super().__new__(DefaultSettings if cls is Settings else cls)
+
         def __init__(self, /, **values: Any) -> None:
+            self._refuse_foreign(values)
             try:
                 super().__init__(**values)
             except ValidationError as error:
@@ -129,28 +86,131 @@ class Settings(BaseModel):
         return number(value)
 
     @classmethod
-    def default(cls) -> Settings:
+    def default(cls) -> DefaultSettings:
         """Return the settings we recommend."""
-        return cls()
+        return DefaultSettings()
 
     @classmethod
-    def paper(cls) -> Settings:
+    def paper(cls) -> PaperSettings:
         """Return the settings of the paper, to the letter."""
-        network = cls(candidate_source="network", surrogates="plain", answer="network")
-        return network.replace(recommend_candidates=50_000, recommend_rounds=0)
+        return PaperSettings()
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Settings:
+    def from_dict(cls, given: Mapping[str, Any]) -> MethodSettings:
         """Build settings from `{preset: default | paper, name: value, ...}`, as a study file states them."""
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
             raise InputError(f"settings: expected a mapping of names to values, got {shown(given)}")
         values = dict(given)
         preset = values.pop("preset", "default")
-        if preset not in PRESETS:
+        if not isinstance(preset, str) or preset not in PRESETS:
             raise InputError(f"settings: preset must be one of {', '.join(PRESETS)}, got {shown(preset)}")
-        base: Settings = getattr(cls, preset)()
-        return base.replace(**values)
+        return PRESETS[preset](**values)
 
-    def replace(self, /, **changes: Any) -> Settings:
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that `from_dict` reads back."""
+        return {"preset": self.method, **self.model_dump()}
+
+    def replace(self, /, **changes: Any) -> Self:
         """Return a copy with some values changed, checked like new ones."""
-        return Settings(**{**self.model_dump(), **changes})
+        return type(self)(**{**self.model_dump(), **changes})
+
+    @classmethod
+    def _refuse_foreign(cls, values: Mapping[str, Any]) -> None:
+        """Refuse settings that only another method has, by name."""
+        for name in values:
+            if name in cls.model_fields:
+                continue
+            for other in PRESETS.values():
+                if name in other.model_fields:
+                    raise InputError(
+                        f"settings: {name}: has no effect under the {cls.method} method; remove it, or use the "
+                        f"{other.method} method (preset: {other.method}), to which it belongs"
+                    )
+
+
+class DefaultSettings(Settings):
+    """Settings of the default method: calibrated surrogates whose constrained problem is solved.
+
+    Examples:
+        >>> Settings.default().probability
+        0.98
+    """
+
+    method: ClassVar[str] = "default"
+
+    probability: float = Field(default=0.98, gt=0, lt=1)
+    """Least probability of feasibility at which answers aim."""
+
+    answers_per_batch: int = Field(default=3, ge=0)
+    """Of `batch_size` designs, how many are answers to thresholds; the others maximise the expected improvement."""
+
+    batch_thresholds: int = Field(default=12, ge=1)
+    """Thresholds that are considered for one batch."""
+
+    library: int = Field(default=256, ge=1)
+    """Solved thresholds from which all others are answered where answers must be fast."""
+
+
+class PaperSettings(Settings):
+    """Settings of the paper's method: a network from thresholds to designs, trained along with the run.
+
+    Examples:
+        >>> Settings.paper().replace(beta=1.0).beta
+        1.0
+    """
+
+    method: ClassVar[str] = "paper"
+
+    recommend_candidates: int = Field(default=50_000, ge=1)
+    """Thresholds tried by a recommendation."""
+
+    recommend_rounds: int = Field(default=0, ge=0)
+    """Rounds in which half of them are tried, around the best so far; 0: all at once."""
+
+    horizon: int = Field(default=34, ge=1)
+    """Iterations over which the learning rate falls and in whose second half monotonic guidance acts; not a budget."""
+
+    inner_steps: int = Field(default=50, ge=1)
+    """Training steps of the network in one iteration."""
+
+    thresholds_per_step: int = Field(default=64, ge=4)
+    """Thresholds in one training step: a quarter evenly along the diagonal, a quarter at random along it, half Sobol."""
+
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Adam's learning rate at the beginning."""
+
+    least_learning_rate: float = Field(default=1e-5, gt=0)
+    """Adam's learning rate at the end of the horizon and after it."""
+
+    beta: float = Field(default=0.5, ge=0)
+    """Deviations added to a constrained output, and taken off the objective, in training and selection."""
+
+    alpha: float = Field(default=0.1, ge=0)
+    """Weight of the monotonic guidance; 0 leaves it out."""
+
+    candidates: int = Field(default=1000, ge=1)
+    """Designs among which a batch is chosen."""
+
+    candidate_source: Literal["network", "random"] = "network"
+    """Where these come from: the network at sampled thresholds, or uniform random designs (an ablation of the paper)."""
+
+    similarity: float = Field(default=0.05, ge=0)
+    """Least distance in the unit cube between two designs of a batch."""
+
+    refine_radius: float = Field(default=0.25, gt=0)
+    """Half-width, in the unit cube, of the region around an answer in which refinement looks for a better one."""
+
+    recommend_tolerance: float = Field(default=1e-4, ge=0)
+    """How far a predicted output of the network's design may exceed its limit, in its own unit, and still count as feasible."""
+
+    @property
+    def training_steps(self) -> int:
+        """Training steps of the whole horizon."""
+        return self.horizon * self.inner_steps
+
+
+MethodSettings = DefaultSettings | PaperSettings
+"""The settings of some method."""
+
+PRESETS: dict[str, type[DefaultSettings] | type[PaperSettings]] = {"default": DefaultSettings, "paper": PaperSettings}
+"""The settings of every method, by its name."""

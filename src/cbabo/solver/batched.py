@@ -1,13 +1,13 @@
-"""What is believed at many designs at once: requirements, and the risk of failures where there is one, as rows of a program.
+"""The posterior at many designs at once: requirements, and the failure probability where it is modelled, as rows of a program.
 
-Symbols and shapes, in units of the standardised outputs, as in `polish`; b designs
+Symbols and shapes, in units of the standardised outputs, as in `continuous`; b designs
     x       b x d        designs, unit cube
-    z       b x q        means of the outputs, the objective first, and of the risk of failures where there is one
-    J       b x q x d    their derivatives; s  b x q  deviations, of the outputs alone
+    z       b x q        means of the outputs, the objective first, and of the failure probability where it is modelled
+    J       b x q x d    their derivatives; s  b x q  standard deviations, of the outputs alone
 
-Outputs with the plain kernel are looked at together, apart from those that are rough, additive or stretched, whose kernels cost
-more. Deviations are dear, and most requirements are far from their bounds at most designs: they can be asked of some outputs at
-some designs.
+Outputs with the plain kernel are evaluated together, apart from those with a rough, additive or stretched one, which costs more.
+Standard deviations are expensive, and most requirements are far from their bounds at most designs: they can be asked of some
+outputs at some designs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from cbabo.surrogate.kernel import SMOOTH
 
 
 class BatchedPosterior:
-    """Looks at all outputs of a solver, or at some."""
+    """The posterior of all outputs of a solver, or of some."""
 
     def __init__(self, solver: Solver, which: NDArray[np.int64] | None = None) -> None:
-        """which: requirements (indices) that are looked at, and the objective; all unless given."""
+        """which: requirements (indices) to evaluate besides the objective; all unless given."""
         s, failure_model = solver.posterior.surrogates, solver.failure_model
         self.solver = solver
         self.requirements = np.arange(len(solver.output)) if which is None else which
@@ -85,8 +85,8 @@ class BatchedPosterior:
             found[:, columns] = _std(s, x)
         return found
 
-    def renewed(self, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
-        """Return s where it is asked for (b x q), and what is given (b x q) elsewhere."""
+    def updated_std(self, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
+        """Return s, computed where asked for (b x q) and as given (b x q) elsewhere."""
         found = std.copy()
         for j, s in enumerate(self._singly):
             rows = np.flatnonzero(where[:, j])
@@ -101,7 +101,7 @@ class BatchedPosterior:
 
 
 class _Part(NamedTuple):
-    """Surrogates that are looked at together, and the columns of their outputs."""
+    """Surrogates that are evaluated together, and the columns of their outputs."""
 
     surrogates: Surrogates
     columns: NDArray[np.int64]
@@ -127,7 +127,7 @@ def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
     """Return the surrogates of these outputs (ascending) alone, with no kernel but the plain one if all of them have it."""
     h = s.hyperparameters
     first, last = int(outputs[0]), int(outputs[-1]) + 1
-    at = slice(first, last) if last - first == len(outputs) else torch.from_numpy(outputs)  # a slice copies no factors
+    at = slice(first, last) if last - first == len(outputs) else torch.from_numpy(outputs)  # A slice copies no factors.
     parts = {f.name: getattr(h, f.name) for f in fields(h)}
     kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
     if _plain(s)[outputs].all():

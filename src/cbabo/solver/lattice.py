@@ -1,13 +1,13 @@
-"""Searching discrete and integer variables as what they are: legal values around a relaxed solution, not the nearest ones.
+"""Local search over discrete and integer variables: legal values around a relaxed solution.
 
 Symbols and shapes
     x        d       a design, unit cube; legal where its discrete variables have legal values
     places   m lists of positions of legal values in the unit interval, ascending, one for each discrete variable
     c                candidates: combinations of legal values, with the continuous variables where they were
 
-Rounding a solution breaks the limits on which it lies, or gives objective away. Instead, combinations around it are judged all at
-once by a quick estimate, the continuous variables are solved anew for the most promising ones, and moves of a step in every
-variable go on from the best until nothing changes.
+Rounding a solution breaks the limits on which it lies, or gives objective away. Instead, combinations around it are compared by a
+cheap estimate, the continuous variables are solved again for the most promising ones, and moves of one step in every variable
+go on from the best until nothing changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,28 @@ from cbabo.domain.space import Real, Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
 
-_MOST = 3000  # combinations that are judged at once
-_MANY = 1000  # at least so many, where nothing is continuous
-_REACH = 2  # steps from the relaxed solution
-_SOLVED = 20  # of them, how many are solved
-_IN_VAIN = 6  # solved one after the other without a gain, after which the rest is left out
-_MOVES = 20
-_WITHIN = 1e-9  # of the unit interval: rounding
+
+@dataclass(frozen=True)
+class LatticeTuning:
+    """Numbers that tune the search."""
+
+    most: int = 3000
+    """Combinations that are estimated at once: a batch of this size costs about as much as one solve."""
+    many: int = 1000
+    """Combinations around a design where no variable is continuous, since estimates are then exact."""
+    reach: int = 2
+    """Steps from the relaxed solution in every variable at first."""
+    solved: int = 20
+    """Combinations of one neighbourhood that are solved at most."""
+    in_vain: int = 6
+    """Solves without a gain, one after the other, after which a neighbourhood is left."""
+    moves: int = 20
+    """Neighbourhoods at most; a search nearly always ends after a few."""
+    rounding: float = 1e-9
+    """Of the unit interval: how far outside a region a legal value counts as inside."""
+
+
+TUNING = LatticeTuning()
 
 
 class Placed(Protocol):
@@ -71,13 +86,17 @@ class Lattice:
         lower[self.at] = upper[self.at] = x[self.at]
         return Region(lower, upper)
 
-    def around(self, x: FloatArray, reach: int, most: int = _MOST) -> FloatArray:
+    def around(self, x: FloatArray, reach: int, most: int = TUNING.most) -> FloatArray:
         """Return legal designs (c x d) up to so many steps from x in each discrete variable, the nearest first.
 
         Where nothing is continuous and the whole lattice is no larger than `most`, it is returned.
         """
         if self.complete:
-            wide = max(len(p) for p in self.places) if self.size <= most else round(0.5 * _MANY ** (1 / len(self.at)))
+            wide = (
+                max(len(p) for p in self.places)
+                if self.size <= most
+                else round(0.5 * TUNING.many ** (1 / len(self.at)))
+            )
             reach = max(reach, wide)
         cost, kept = np.zeros(1), np.zeros((1, 0))
         for i, places in zip(self.at, self.places, strict=True):
@@ -85,9 +104,8 @@ class Lattice:
             near = np.arange(max(0, round(index) - reach), min(len(places), round(index) + reach + 1))
             cost = (cost[:, None] + np.square(near - index)).ravel()
             kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(places[near], len(kept))])
-            order = np.argsort(cost, kind="stable")[
-                :most
-            ]  # dropped ones have `most` others before them whatever follows
+            # Whatever follows, a combination that is dropped here has `most` others before it.
+            order = np.argsort(cost, kind="stable")[:most]
             cost, kept = cost[order], kept[order]
         designs = np.tile(x, (len(kept), 1))
         designs[:, self.at] = kept
@@ -102,26 +120,26 @@ class Lattice:
 def search(
     lattice: Lattice,
     start: Found,
-    judge: Callable[[Found, FloatArray], FloatArray],
+    estimate: Callable[[Found, FloatArray], FloatArray],
     solve: Callable[[FloatArray], Found],
     rank: Callable[[Found], tuple[float, ...]],
     region: Region = CUBE,
 ) -> list[Found]:
     """Return what was found at legal designs around a relaxed one, the best (of lowest rank) first.
 
-    judge: estimates what solving would give at candidates (c x d), from what was found close by; lower is better. solve: finds
+    estimate: predicts what solving would give at candidates (c x d), from what was found close by; lower is better. solve: finds
     the best continuous variables at the discrete ones of a design. region: where the discrete ones stay, too.
     """
     found: dict[bytes, Found] = {}
-    best, centre, reach = None, start, _REACH
-    for _ in range(_MOVES):
+    best, centre, reach = None, start, TUNING.reach
+    for _ in range(TUNING.moves):
         designs = _inside(lattice, lattice.around(centre.x, reach), region)
         in_vain, solved = 0, 0
-        for x in designs[np.argsort(judge(centre, designs), kind="stable")]:
+        for x in designs[np.argsort(estimate(centre, designs), kind="stable")]:
             key = x[lattice.at].tobytes()
             if key in found:
                 continue
-            if in_vain == _IN_VAIN or solved == _SOLVED:
+            if in_vain == TUNING.in_vain or solved == TUNING.solved:
                 break
             found[key] = one = solve(x)
             better = best is None or rank(one) < rank(best)
@@ -136,5 +154,5 @@ def _inside(lattice: Lattice, designs: FloatArray, region: Region) -> FloatArray
     """Keep the designs within a region; the nearest one if none is."""
     at = lattice.at
     low, high = (end[at] for end in region.ends(designs.shape[1]))
-    some = ((designs[:, at] >= low - _WITHIN) & (designs[:, at] <= high + _WITHIN)).all(axis=1)
+    some = ((designs[:, at] >= low - TUNING.rounding) & (designs[:, at] <= high + TUNING.rounding)).all(axis=1)
     return designs[some] if some.any() else designs[:1]

@@ -1,26 +1,26 @@
-"""The map itself: thresholds solved beforehand, and answers to all others by a few small quadratic programs from the nearest.
+"""Fast answers: thresholds solved beforehand, and answers to all others by a few small quadratic programs from the nearest.
 
-Symbols and shapes, in units of the standardised outputs, as in `polish`; m entries, b thresholds to be answered
+Symbols and shapes, in units of the standardised outputs, as in `continuous`; m entries, b thresholds to be answered
     theta   m x k        thresholds that were solved
     x       m x d        their designs, unit cube, legal
-    z, s    m x q        means and deviations of the outputs there; J  m x q x d  derivatives of the means
+    z, s    m x q        means and standard deviations of the outputs there; J  m x q x d  derivatives of the means
     H       m x d x d    second derivatives of the Lagrangian, made positive definite
     lam     m x r        multipliers; margin  m x r  what was kept between the means and their bounds t
 
 How thresholds are answered, all at once:
-1. From the nearest entry, and from the best one whose design is good here too, one program is solved: the Lagrangian
-   quadratic, outputs linear, bounds less margins. The best result, by the surrogates' means, goes on.
-2. It is corrected a few times, with means and derivatives where it is, margins as they are needed there, and the entry's H. To H
-   more and more of the unit matrix is added: the first corrections improve the objective, the last ones only mend what linear
-   outputs left of violations, which are large when counted in deviations.
-3. The least expected loss, f + price (1 - P), decides between this, the best entry whose own design is good here too, and the
-   best measured design that obeys the limits; what is not probable enough comes last. To f its deviation is added: the best of
-   many believed values is mostly the luckiest, and what was measured is not luck.
+1. One program is solved from the nearest entry, and one from the best entry whose design obeys these bounds too: the Lagrangian
+   quadratic, outputs linear, bounds less margins. The better result, by the posterior means, goes on.
+2. It is corrected a few times, with means and derivatives at its own design, margins as they are needed there, and the entry's H.
+   A growing multiple of the unit matrix is added to H: the first corrections improve the objective, the last ones only remove the
+   violations that the linearised outputs left, which are large in standard deviations.
+3. The least expected loss, f + price (1 - P), decides between this design, the best entry whose own design obeys these bounds,
+   and the incumbent; a design that is not probable enough comes last. The standard deviation of f is added to f: the best of many
+   predicted values is mostly an underestimate, and a measured value is not.
 
-Programs have no rows for requirements that come near their bounds in no entry, and outputs of which only these ask are not looked
-at before step 3. Deviations are looked at where a requirement comes close to its bound, and are the entry's elsewhere; the
-objective's is looked at in step 3. Discrete variables keep the values of the entry. A risk of failures is one output more, with a
-bound of its own and no margin.
+Programs have no rows for requirements that come near their bounds in no entry, and outputs that only these ask for are not
+evaluated before step 3. Standard deviations are computed where a requirement comes close to its bound, and are the entry's
+elsewhere; the objective's is computed in step 3. Discrete variables keep the values of the entry. The failure probability is one
+output more, with a bound of its own and no margin.
 """
 
 from __future__ import annotations
@@ -32,29 +32,60 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
+from cbabo.domain.query import Query
 from cbabo.domain.space import Real
 from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK
 from cbabo.solver.batched import BatchedPosterior
-from cbabo.solver.continuous import NEARLY, ROUNDING, Solver, SolverAnswer
+from cbabo.solver.continuous import Solver, SolverAnswer
 
-_SOLVED = 64  # entries that are solved one by one; the others are answered from these, as any threshold is
-_DIAGONAL = (0.0, 1.0, 0.5, 0.25, 0.75)  # thresholds that every library has, from strictest to most relaxed
-_ROUGHLY = 1, 10  # guesses and iterations of the programs from there, of which one result goes on
-_CORRECTIONS = (1.0, 3.0, 1e4)  # what is added to the diagonal of H in each
-_MARGINS = 2  # corrections in which margins are found anew
-_THOROUGH = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)  # the same for entries
-_FLATTEST = 1e-3  # curvature in any direction, of the largest
-_LEAST = 1e-8  # and in any case
-_DEAREST = 1e4  # multiplier: what is dearer is so because an output hardly moves there, and is no guide
-_FAR = 20.0  # margins: a requirement with so much room in all entries is left out of the programs
-_WIDE = 0.1  # room within which deviations are looked at in any case,
-_SURE = 10.0  # and within so many of the largest that an entry has: one on a measured design has next to none itself
-_EQUAL = 1e-7  # difference below which two results are equally good
-_ACTIVE = 1e-4  # room below which a requirement holds a design back
-_EDGE = 1e-6  # the same for the ends of a variable
-_PENALTY = 10.0  # what a unit of violation costs in a program, of the largest multiplier
+
+@dataclass(frozen=True)
+class FastMapTuning:
+    """Numbers that tune fast answers. The explorer's page follows the same steps and reads these from its document."""
+
+    solved: int = 64
+    """Entries that are solved one by one (twice as many where variables are discrete); the others are answered from these."""
+    diagonal: tuple[float, ...] = (0.0, 1.0, 0.5, 0.25, 0.75)
+    """Thresholds that every library has, from strictest to most relaxed: people ask for the ends first."""
+    rough_guesses: int = 1
+    """Guesses of the active set in the first programs, of which only one result goes on."""
+    rough_iterations: int = 10
+    """Interior-point iterations of the first programs."""
+    corrections: tuple[float, ...] = (1.0, 3.0, 1e4)
+    """What is added to the diagonal of H in each correction; the first is damped because objectives may be flat."""
+    margin_corrections: int = 2
+    """Corrections in which margins are computed again."""
+    entry_corrections: tuple[float, ...] = (0.0, 0.0, 3.0, 3.0, 1e4, 1e4)
+    """The corrections of new entries, which are made once and used often."""
+    restoring: float = 1e3
+    """From this addition on a correction only removes violations, and its multipliers are not kept."""
+    flattest: float = 1e-3
+    """Least curvature in any direction, as a share of the largest."""
+    least_curvature: float = 1e-8
+    """Least curvature in any case."""
+    largest_multiplier: float = 1e4
+    """Multipliers are clipped here: beyond, an output hardly moves, and its multiplier is no guide."""
+    far: float = 20.0
+    """Requirements whose slack is more than this many margins in all entries are left out of the programs."""
+    wide: float = 0.1
+    """Slack within which standard deviations are computed in any case."""
+    sure: float = 10.0
+    """Slack within which they are computed, in the largest standard deviations of the entries: an entry on a measured design has
+    next to none itself."""
+    equal: float = 1e-7
+    """Difference below which two results are equally good, so that rounding does not decide between them."""
+    active: float = 1e-4
+    """Slack below which a requirement is active."""
+    edge: float = 1e-6
+    """Distance to an end of a variable below which that end is active."""
+    penalty: float = 10.0
+    """What a unit of violation costs in a program, in the largest multiplier plus one."""
+
+
+TUNING = FastMapTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,50 +121,52 @@ class Library:
 def build_library(solver: Solver, probability: float, count: int, seed: int) -> Library:
     """Solve so many thresholds of the box, aiming at this probability."""
     k = len(solver.posterior.problem.box.names)
-    theta = np.vstack([np.full((1, k), a) for a in _DIAGONAL] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
-    first = min(count, 2 * _SOLVED if solver.discrete else _SOLVED)
+    theta = np.vstack([np.full((1, k), a) for a in TUNING.diagonal] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
+    first = min(count, 2 * TUNING.solved if solver.discrete else TUNING.solved)
     found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
     nothing = np.zeros(len(solver.output))
     x = np.array([f.x for f in found])
     multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
     batched = BatchedPosterior(solver)
-    prices = _prices(batched, theta[:first], x, multipliers, probability)
-    library = _entered(batched, theta[:first], x, prices, probability)
+    prices = _multipliers(batched, theta[:first], x, multipliers, probability)
+    library = _as_library(batched, theta[:first], x, prices, probability)
     while len(library.theta) < count:
         new = theta[len(library.theta) : 2 * len(library.theta)]
-        library = _joined(library, FastMap(solver, library).entries(new, probability, _THOROUGH))
+        library = _joined(library, FastMap(solver, library).entries(new, probability, TUNING.entry_corrections))
     return library
 
 
 class FastMap:
-    """Answers thresholds from a library."""
+    """Answers thresholds from a library of solved ones."""
 
     def __init__(self, solver: Solver, library: Library, whole: FastMap | None = None) -> None:
-        """whole: answers from a library of which this one is a part."""
+        """whole: the map of a library of which this one is a part."""
         self.solver = solver
         self.library = library
         self.batched = BatchedPosterior(solver)
         self.near: NDArray[np.int64] = _near(solver, library) if whole is None else whole.near
-        self._room: FloatArray = np.maximum(_WIDE, _SURE * library.std.max(0)) if whole is None else whole._room
+        self._slack: FloatArray = (
+            np.maximum(TUNING.wide, TUNING.sure * library.std.max(0)) if whole is None else whole._slack
+        )
         self._narrow = BatchedPosterior(solver, self.near)
         self.goal = solver.goal
-        self._penalty = _PENALTY * (1.0 + float(library.multipliers.max()))
+        self._penalty = TUNING.penalty * (1.0 + float(library.multipliers.max()))
         space = solver.posterior.problem.space
         self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
 
-    def answers(self, theta: FloatArray, probability: float) -> tuple[SolverAnswer, ...]:
-        """Return the answers (b) at theta (b x k)."""
-        if not len(theta):
+    def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
+        """Return the answers (b) to a query."""
+        if not len(query):
             return ()
         solver, library = self.solver, self.library
-        bound = solver.bound(theta)
-        x, _, start = self.solve(theta, probability, _CORRECTIONS)
+        bound = solver.bound(query.theta)
+        x, _, start = self.solve(query.theta, probability, TUNING.corrections)
         z = self.batched.mean(x)
         asked = self._close(self.batched, bound, z)
         asked[:, 0] = True
-        s = self.batched.renewed(library.std[start], x, asked)
+        s = self.batched.updated_std(library.std[start], x, asked)
         entry = self._entries(bound)
-        incumbent = solver.incumbents(theta)
+        incumbent = solver.incumbents(query)
         value = np.stack(
             [
                 solver.goal * z[:, 0],
@@ -141,23 +174,22 @@ class FastMap:
                 np.where(incumbent < 0, np.inf, solver.goal * solver.z[incumbent, 0]),
             ]
         )
-        doubt = np.stack([s[:, 0], library.std[entry, 0], np.zeros(len(x))])
+        deviation = np.stack([s[:, 0], library.std[entry, 0], np.zeros(len(x))])
         chance = np.stack(
             [
-                np.where(solver.known(x), 0.0, solver.joint(bound, z, s)),
+                np.where(solver.is_measured(x), 0.0, solver.joint(bound, z, s)),
                 np.where(
-                    (entry < 0) | solver.known(library.x[entry]),
+                    (entry < 0) | solver.is_measured(library.x[entry]),
                     0.0,
                     solver.joint(bound, library.mean[entry], library.std[entry]),
                 ),
                 np.where(incumbent < 0, 0.0, 1.0),
             ]
-        )  # a design that was measured and obeys is no better than the best of these
-        enough = chance >= probability - NEARLY
-        loss = np.where(enough | ~enough.any(0), value + doubt + solver.price * (1.0 - chance), np.inf)
-        best = np.argmax(
-            (loss <= loss.min(0) + _EQUAL)[::-1], axis=0
-        )  # measured first where they are equal, then an entry
+        )  # A predicted design that was measured is left to the incumbent.
+        enough = chance >= probability - PROBABILITY_SLACK
+        loss = np.where(enough | ~enough.any(0), value + deviation + solver.price * (1.0 - chance), np.inf)
+        # Where they are equal, the incumbent comes first, then an entry.
+        best = np.argmax((loss <= loss.min(0) + TUNING.equal)[::-1], axis=0)
         designs = np.stack([x, library.x[entry], solver.posterior.surrogates.x.numpy()[incumbent]])[::-1]
         return tuple(
             SolverAnswer(
@@ -166,10 +198,12 @@ class FastMap:
             for i, b in enumerate(best)
         )
 
-    def entries(self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = _CORRECTIONS) -> Library:
+    def entries(
+        self, theta: FloatArray, probability: float, corrections: tuple[float, ...] = TUNING.corrections
+    ) -> Library:
         """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
         x, multipliers, _ = self.solve(theta, probability, corrections)
-        return _entered(self.batched, theta, x, multipliers, probability)
+        return _as_library(self.batched, theta, x, multipliers, probability)
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
@@ -195,21 +229,29 @@ class FastMap:
         goal = bound[rows] - margin[at]
         held = np.zeros_like(goal)
         held[:, :r] = library.multipliers[at][:, self.near]
-        x, lam = self._program(library.x[at], mean[at], slope[at], library.curvature[at], goal, held, _ROUGHLY)
+        x, lam = self._program(
+            library.x[at],
+            mean[at],
+            slope[at],
+            library.curvature[at],
+            goal,
+            held,
+            (TUNING.rough_guesses, TUNING.rough_iterations),
+        )
         merit = self._merit(batched, goal, batched.mean(x)).reshape(near.shape)
-        equal = merit <= merit.min(1, keepdims=True) + _EQUAL
-        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # the nearest of those: rounding must not choose
+        equal = merit <= merit.min(1, keepdims=True) + TUNING.equal
+        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # The nearest entry's, where both are equal.
         x, lam, start = x[best], lam[best], at[best]
         H, margin, std = library.curvature[start], margin[start], library.std[start][:, batched.outputs]
         kept = lam
         eye = np.eye(x.shape[1])
         for i, more in enumerate(corrections):
             z, J = batched.mean_and_slope(x)
-            if i < _MARGINS:
-                std = batched.renewed(std, x, self._close(batched, bound, z))
+            if i < TUNING.margin_corrections:
+                std = batched.updated_std(std, x, self._close(batched, bound, z))
                 margin[:, :r] = _margin(solver, std[:, batched.output[:r]], lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
-            if more < 1e3:
+            if more < TUNING.restoring:
                 kept = lam
         multipliers = np.zeros((len(x), library.margin.shape[1]))
         multipliers[:, self.near] = kept[:, :r]
@@ -244,10 +286,10 @@ class FastMap:
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
     def _close(self, batched: BatchedPosterior, bound: FloatArray, z: FloatArray) -> NDArray[np.bool_]:
-        """Tell where outputs (b x q) come so close to a bound (b x r) that their deviations matter."""
+        """Tell where outputs (b x q) come so close to a bound (b x r) that their standard deviations matter."""
         close = np.zeros((len(z), len(batched.outputs)), dtype=np.bool_)
         for j, output in enumerate(batched.output[: len(batched.requirements)]):
-            close[:, output] |= bound[:, j] - batched.sign[j] * z[:, output] < self._room[batched.outputs[output]]
+            close[:, output] |= bound[:, j] - batched.sign[j] * z[:, output] < self._slack[batched.outputs[output]]
         return close
 
     def _merit(self, batched: BatchedPosterior, bound: FloatArray, mean: FloatArray) -> FloatArray:
@@ -265,12 +307,12 @@ class FastMap:
         return np.where(obeyed.any(1), value.argmin(1), -1)
 
 
-def _entered(
+def _as_library(
     batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
 ) -> Library:
     """Return a library of these thresholds."""
     solver = batched.solver
-    multipliers = np.minimum(multipliers, _DEAREST)
+    multipliers = np.minimum(multipliers, TUNING.largest_multiplier)
     mean, slope = batched.mean_and_slope(x)
     std = batched.std(x)
     weights = np.zeros_like(std)
@@ -283,7 +325,7 @@ def _entered(
     return Library(*(np.ascontiguousarray(part) for part in parts))
 
 
-def _prices(
+def _multipliers(
     batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
 ) -> FloatArray:
     """Return the multipliers (m x r) that best explain designs x (m x d) as optima at theta (m x k).
@@ -294,11 +336,11 @@ def _prices(
     z, J = batched.mean_and_slope(x)
     std = batched.std(x)[:, solver.output]
     needed = solver.sign * z[:, solver.output] + _margin(solver, std, multipliers, probability)
-    active = needed >= solver.bound(theta) - _ACTIVE
+    active = needed >= solver.bound(theta) - TUNING.active
     edges = np.eye(x.shape[1])
     prices = np.zeros_like(multipliers)
     for i, design in enumerate(x):
-        held = np.concatenate([-edges[design <= _EDGE], edges[design >= 1.0 - _EDGE]])
+        held = np.concatenate([-edges[design <= TUNING.edge], edges[design >= 1.0 - TUNING.edge]])
         pushed = np.concatenate([solver.sign[active[i], None] * J[i, solver.output[active[i]]], held])
         length = np.maximum(np.linalg.norm(pushed, axis=1), np.finfo(np.float64).tiny)
         if active[i].any():
@@ -310,8 +352,8 @@ def _prices(
 def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
     """Return the requirements that come near their bounds in some entry, one at least; all where entries are too few to tell."""
     room = solver.bound(library.theta) - solver.sign * library.mean[:, solver.output]
-    near = np.flatnonzero(((room < _FAR * library.margin) | (library.multipliers > 0.0)).any(0))
-    if len(library.theta) < _SOLVED:
+    near = np.flatnonzero(((room < TUNING.far * library.margin) | (library.multipliers > 0.0)).any(0))
+    if len(library.theta) < TUNING.solved:
         return np.arange(len(solver.output))
     return near if len(near) else np.zeros(1, dtype=np.int64)
 
@@ -322,11 +364,11 @@ def _joined(a: Library, b: Library) -> Library:
 
 def _margin(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
     """Return the margins of requirements with these deviations and multipliers, all b x r."""
-    return std * solver.deviations(std, multipliers, probability) + ROUNDING
+    return std * solver.deviations(std, multipliers, probability) + BOUND_SLACK
 
 
 def _convex(H: FloatArray) -> FloatArray:
     """Raise the curvature in every direction to a share of the largest."""
     values, vectors = np.linalg.eigh(H)
-    least = np.maximum(_FLATTEST * np.abs(values).max(-1, keepdims=True), _LEAST)
+    least = np.maximum(TUNING.flattest * np.abs(values).max(-1, keepdims=True), TUNING.least_curvature)
     return np.asarray((vectors * np.maximum(values, least)[:, None, :]) @ vectors.transpose(0, 2, 1))

@@ -1,10 +1,11 @@
-"""Solving the surrogates' problem with discrete and integer variables: every answer is a legal design.
+"""The constrained problem with discrete and integer variables: every answer is a legal design.
 
-Symbols and shapes as in `polish`; c candidates are legal designs around a relaxed solution (see `lattice`).
+Symbols and shapes as in `continuous`; c candidates are legal designs around a relaxed solution (see `lattice`).
 
-A candidate is judged by the Lagrangian of the solution from which it was reached, f + lam (sign z - t): to first order that is
-what solving the continuous variables anew would give, for a bound is then kept at the price of its multiplier. Where nothing is
-continuous there is nothing to solve, and violations cannot be mended. Margins are, in deviations, those of the relaxed solution.
+A candidate is estimated by the Lagrangian of the solution from which it was reached, f + lam (sign z - t): to first order that is
+what solving for the continuous variables again would give, because a bound is then kept at the price of its multiplier. Where no
+variable is continuous there is nothing to solve, and violations cannot be removed. Margins, in standard deviations, are those of
+the relaxed solution.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import torch
 
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
-from cbabo.solver.continuous import NEARLY, RISK, ROUNDING, STARTS, Solution, Solver, SolverAnswer
+from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK
+from cbabo.solver.continuous import TUNING as SOLVER
+from cbabo.solver.continuous import Solution, Solver, SolverAnswer
 from cbabo.solver.lattice import Lattice, search
 from cbabo.surrogate.posterior import Posterior
 
-_STEP = 1e-6  # of theta, for derivatives by it
-_UNMENDABLE = 1e3  # what a unit of violation weighs against a unit of the objective where nothing can mend it
+_VIOLATION = 1e3
+"""What a unit of violation weighs against a unit of the objective where no continuous variable can remove it."""
 
 
 def solver_for(posterior: Posterior) -> Solver:
@@ -53,17 +56,17 @@ class MixedSolver(Solver):
         self.lattice = lattice
         self._free = Solver(posterior)
 
-    def best(self, bound: FloatArray, starts: int = STARTS) -> Solution:
+    def best(self, bound: FloatArray, starts: int = SOLVER.starts) -> Solution:
         """Return the best legal solution, or the least violating one."""
         return self.alternatives(bound, starts)[0]
 
-    def alternatives(self, bound: FloatArray, starts: int = STARTS) -> list[Solution]:
+    def alternatives(self, bound: FloatArray, starts: int = SOLVER.starts) -> list[Solution]:
         """Return legal solutions, the best first."""
         return self.legal(bound, self._free.best(bound, starts))
 
     def predict(self, bound: FloatArray, probability: float) -> SolverAnswer:
         """Return the answer by the surrogates alone."""
-        return self.safe(bound, self._free.best(bound), probability)
+        return self.with_margin(bound, self._free.best(bound), probability)
 
     def legal(self, bound: FloatArray, relaxed: Solution, region: Region = CUBE) -> list[Solution]:
         """Return legal solutions around a relaxed one, within a region, the best first."""
@@ -88,20 +91,20 @@ class MixedSolver(Solver):
         """Return the legal design whose largest violation, in units of scale (r), is least."""
         return self._least_violating(bound, self._free.nearest(bound, start, scale, region), scale)[0]
 
-    def safe(self, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
-        """Move a solution inside its bounds until its probability is the one asked for, by legal designs."""
-        relaxed = self.inside(bound, solution, probability)
+    def with_margin(self, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
+        """Return the best legal design around a relaxed solution that has the probability asked for, or the most probable one."""
+        relaxed = self.solve_with_margins(bound, solution, probability)
         std = self.pointwise.std(relaxed.x)[self.output]
         best: SolverAnswer | None = None
         if relaxed.feasible:
             beta = self.deviations(std, relaxed.multipliers, probability)
             for found in self._with_margins(bound, relaxed, std, beta):
                 worse = best is not None and not (found.feasible and found.objective < best.objective)
-                if best is not None and best.probability >= probability - NEARLY and worse:
+                if best is not None and best.probability >= probability - PROBABILITY_SLACK and worse:
                     break
-                best = _better(best, self._finished(bound, found, probability), probability)
-        if best is None or best.probability < probability - NEARLY:
-            best = _better(best, self._polished(bound, self.nearest(bound, relaxed.x, std)), probability)
+                best = _better(best, self._with_own_margins(bound, found, probability), probability)
+        if best is None or best.probability < probability - PROBABILITY_SLACK:
+            best = _better(best, self._as_answer(bound, self.nearest(bound, relaxed.x, std)), probability)
         return best
 
     def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
@@ -110,17 +113,17 @@ class MixedSolver(Solver):
         start = self._free.best(bound).x
         relaxed = self._free.meet(theta, probability, start)
         free = _Met(start, theta) if relaxed is None else _Met(*relaxed)
-        rise = (self.bound((theta + _STEP)[None])[0] - bound) / _STEP
+        rise = (self.bound((theta + SOLVER.theta_step)[None])[0] - bound) / SOLVER.theta_step
 
-        def judge(centre: _Met, x: FloatArray) -> FloatArray:
+        def estimate(centre: _Met, x: FloatArray) -> FloatArray:
             over = np.clip(self._excess(bound, x), 0.0, None)
-            return np.asarray(np.square(over / np.maximum(np.abs(rise), _STEP)).sum(1))
+            return np.asarray(np.square(over / np.maximum(np.abs(rise), SOLVER.theta_step)).sum(1))
 
         def solve(x: FloatArray) -> _Met:
             found = self.meet(theta, probability, x, self.lattice.held(x))
             return _Met(x, None) if found is None else _Met(*found)
 
-        best = search(self.lattice, free, judge, solve, lambda m: m.rank(theta))[0]
+        best = search(self.lattice, free, estimate, solve, lambda m: m.rank(theta))[0]
         return best.theta
 
     def _with_margins(self, bound: FloatArray, relaxed: Solution, std: FloatArray, beta: FloatArray) -> list[Solution]:
@@ -129,7 +132,7 @@ class MixedSolver(Solver):
             self.lattice,
             relaxed,
             lambda centre, x: self._estimate(bound - std * beta, centre, x),
-            lambda x: self._held(bound - self.pointwise.std(x)[self.output] * beta - ROUNDING, x),
+            lambda x: self._held(bound - self.pointwise.std(x)[self.output] * beta - BOUND_SLACK, x),
             lambda s: s.rank,
         )
 
@@ -147,7 +150,9 @@ class MixedSolver(Solver):
             return self.at(bound, x) if complete else self._free.nearest(bound, x, scale, self.lattice.held(x))
 
         def worst(x: FloatArray) -> FloatArray:
-            return np.asarray(np.maximum((self._excess(bound, x) / scale).max(1), self._risk(x) / RISK))
+            return np.asarray(
+                np.maximum((self._excess(bound, x) / scale).max(1), self._failure_excess(x) / SOLVER.failure_unit)
+            )
 
         return search(self.lattice, relaxed, lambda _, x: worst(x), solve, lambda s: (float(worst(s.x[None])[0]),))
 
@@ -163,12 +168,12 @@ class MixedSolver(Solver):
         over = self.sign * z[:, self.output] - bound
         worth = self.goal * z[:, 0]
         if self.lattice.complete:
-            worth = worth + _UNMENDABLE * np.clip(over, 0.0, None).sum(1)
+            worth = worth + _VIOLATION * np.clip(over, 0.0, None).sum(1)
         else:
             price = np.abs(centre.multipliers)
             unpriced = max(1.0, float(price.max())) * (price == 0.0)
             worth = worth + over @ price + np.clip(over, 0.0, None) @ unpriced
-        return np.asarray(worth if self.failure_model is None else worth + _UNMENDABLE * self._risk(x))
+        return np.asarray(worth if self.failure_model is None else worth + _VIOLATION * self._failure_excess(x))
 
     def _excess(self, bound: FloatArray, x: FloatArray) -> FloatArray:
         """Return by how much designs (c x d) exceed their bounds (c x r)."""
@@ -180,21 +185,21 @@ class MixedSolver(Solver):
         with torch.no_grad():
             return np.asarray(((s.mean(torch.from_numpy(x)) - s.centre) / s.scale).numpy())
 
-    def _risk(self, x: FloatArray) -> FloatArray:
-        """Return by how much the probability of a failure exceeds what is tolerable (c)."""
+    def _failure_excess(self, x: FloatArray) -> FloatArray:
+        """Return by how much the failure probability exceeds what is tolerable (c)."""
         if self.failure_model is None:
             return np.zeros(len(x))
         return np.clip(
             self.failure_model.probability(torch.from_numpy(x)).numpy() - self.failure_model.limit, 0.0, None
         )
 
-    def _finished(self, bound: FloatArray, found: Solution, probability: float) -> SolverAnswer:
-        """Find a legal solution's own margins, and its probability."""
+    def _with_own_margins(self, bound: FloatArray, found: Solution, probability: float) -> SolverAnswer:
+        """Solve a legal solution again with margins of its own, and compute its probability."""
         if not self.lattice.complete:
-            found = self.inside(bound, found, probability, self.lattice.held(found.x))
-        return self._polished(bound, found)
+            found = self.solve_with_margins(bound, found, probability, self.lattice.held(found.x))
+        return self._as_answer(bound, found)
 
-    def _polished(self, bound: FloatArray, solution: Solution) -> SolverAnswer:
+    def _as_answer(self, bound: FloatArray, solution: Solution) -> SolverAnswer:
         chance = self.probability(bound, solution.x)
         return SolverAnswer(solution.x, solution.objective, chance, multipliers=solution.multipliers)
 
@@ -203,5 +208,5 @@ def _better(a: SolverAnswer | None, b: SolverAnswer, probability: float) -> Solv
     """Return the better one: by objective if both are probable enough, else by probability."""
     if a is None:
         return b
-    enough = min(a.probability, b.probability) >= probability - NEARLY
+    enough = min(a.probability, b.probability) >= probability - PROBABILITY_SLACK
     return min((a, b), key=lambda p: p.objective if enough else -p.probability)

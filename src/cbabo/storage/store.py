@@ -20,7 +20,7 @@ from cbabo.domain.evaluations import Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError, StudyLockedError
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
 from cbabo.storage.lock import HEARTBEAT_SECONDS, Holder, beat, read_holder, write_holder
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, STUDIES
@@ -36,7 +36,7 @@ class StudyRecord:
     name: str
     problem: Problem
     seed: int
-    settings: Settings
+    settings: MethodSettings
     versions: Mapping[str, str]
     created: datetime
 
@@ -51,14 +51,14 @@ class StudyStore:
 
     @classmethod
     def create(
-        cls, database: Database, name: str, problem: Problem, seed: int, settings: Settings
+        cls, database: Database, name: str, problem: Problem, seed: int, settings: MethodSettings
     ) -> tuple[StudyStore, bool]:
         """Store a new study, or open the one that bears the name; tell whether it is new."""
         values = {
             "name": name,
             "problem": json.dumps(problem.to_dict()),
             "seed": str(seed),
-            "settings": settings.model_dump_json(),
+            "settings": json.dumps(settings.to_dict()),
             "versions": json.dumps(versions()),
             "created": time.time(),
         }
@@ -285,7 +285,7 @@ def _record(database: Database, row: sa.RowMapping) -> StudyRecord:
             name=row["name"],
             problem=Problem.from_dict(json.loads(row["problem"])),
             seed=int(row["seed"]),
-            settings=Settings.model_validate_json(row["settings"]),
+            settings=Settings.from_dict(json.loads(row["settings"])),
             versions=json.loads(row["versions"]),
             created=_utc(row["created"]),
         )

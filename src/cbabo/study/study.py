@@ -13,11 +13,12 @@ from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
 from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
+from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.guard import Guardian
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.numerics.arrays import is_number
 from cbabo.storage.database import Database
 from cbabo.storage.store import StudyStore
@@ -27,7 +28,7 @@ from cbabo.study.trials import Trials
 
 if TYPE_CHECKING:
     from cbabo.answering.answers import Answer
-    from cbabo.answering.model import Model
+    from cbabo.model import Model
 
 
 class Study:
@@ -44,7 +45,7 @@ class Study:
         storage: str,
         name: str | None = None,
         seed: int = 0,
-        settings: Settings | None = None,
+        settings: MethodSettings | None = None,
         focus: ThresholdsLike | None = None,
         exist_ok: bool = True,
     ) -> Study:
@@ -87,7 +88,7 @@ class Study:
         return self._store.record.seed
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> MethodSettings:
         """The settings it was created with."""
         return self._store.record.settings
 
@@ -195,19 +196,21 @@ class Study:
 
     def model(self) -> Model:
         """Return a model of everything measured so far; a pure reading, also while the study runs."""
-        from cbabo.answering.model import make_model
-        from cbabo.methods.learner import Learner
-
-        _, state = self._store.learner()
-        return make_model(self.evaluations, Learner.from_bytes(state), self.settings, self.seed)
+        return self._model_of(self.evaluations)
 
     def refine(
-        self, thresholds: Mapping[str, float], evaluate: Evaluate, evaluations: int = 2, start: Point | None = None
+        self,
+        thresholds: Mapping[str, float],
+        evaluate: Evaluate,
+        evaluations: int = 2,
+        start: Point | None = None,
     ) -> Answer:
         """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, further ones look for a better one.
 
-        They are stored as kind "refine", do not count against the budget, and the next model knows them. start: a design to
-        begin with instead of the prediction; one that was measured before is not measured again.
+        They are stored as kind "refine", do not count against the budget, and the next model knows them. A call that follows
+        another one for the same limits goes on where that one ended: two calls with one evaluation each do the same as one call
+        with two. A limit that is left out stands at its nominal value. start: a design to begin with instead of the
+        prediction; one that was measured before is not measured again.
         """
         from cbabo.answering.refine import refine
 
@@ -215,16 +218,27 @@ class Study:
             raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
-        self.problem.box.row(thresholds)
+        limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
         with self._store.locked(), Guardian():
-            model = self.model()
-            known = next((row for row in model.evaluations.complete if row.point == begin), None)
+            known, made = _split(self.evaluations, limits, begin)
+            if any(row.point == begin for row in made):
+                begin = None  # The refinement that begins there goes on.
+            return refine(
+                self._model_of(known),
+                Query.of(self.problem.box, limits),
+                lambda point: self._trials.measure(point, evaluate, limits),
+                evaluations,
+                begin,
+                made,
+            )
 
-            def measure(point: Point) -> Evaluation:
-                return known if known is not None and point == begin else self._trials.measure(point, evaluate)
+    def _model_of(self, evaluations: Evaluations) -> Model:
+        from cbabo.methods.learner import Learner
+        from cbabo.model import make_model
 
-            return refine(model, thresholds, measure, evaluations, begin)
+        _, state = self._store.learner()
+        return make_model(evaluations, Learner.from_bytes(state), self.settings, self.seed)
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):
@@ -244,7 +258,7 @@ class Study:
                 return {}, f"the output {name!r} must be a finite number, but is {number}"
         return values, None
 
-    def _refuse_difference(self, problem: Problem, seed: int, settings: Settings, exist_ok: bool) -> None:
+    def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
         if not exist_ok:
             raise StudyError(f"study {self.name!r} exists already; choose another name or pass exist_ok=True")
         different = [
@@ -261,3 +275,21 @@ class Study:
                 f"study {self.name!r} exists with another {' and another '.join(different)}; "
                 "choose another name, or state what is stored"
             )
+
+
+def _split(
+    evaluations: Evaluations, limits: Mapping[str, float], start: Point | None
+) -> tuple[Evaluations, tuple[Evaluation, ...]]:
+    """Return the evaluations before a refinement for these limits, and those that were spent on it at the very end.
+
+    start: a design with which the refinement begins; if it was measured before, it counts as spent on it.
+    """
+    rows = [row for row in evaluations if row.state != "running"]
+    first = len(rows)
+    while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
+        first -= 1
+    spent = rows[first:]
+    if start is not None and all(row.point != start for row in spent):
+        spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
+    ids = {row.id for row in spent}
+    return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)

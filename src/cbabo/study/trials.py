@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
@@ -52,7 +53,7 @@ class Trials:
         }
         return self._store.finish(id, values)
 
-    def measure(self, point: Point, evaluate: Evaluate) -> Evaluation:
+    def measure(self, point: Point, evaluate: Evaluate, thresholds: Mapping[str, float] | None = None) -> Evaluation:
         """Evaluate one design outside the budget, for one answer; it is stored before and after."""
         trial = self._store.start(point, "refine", started=True)
         return self.record(trial.id, perform(evaluate, trial.point, self.outputs, trial.id))

@@ -15,14 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cbabo.answering.model import Model
-from cbabo.answering.quality import LEVELS, judge
+from cbabo.answering.quality import LEVELS, leave_one_out
+from cbabo.decisions import recommend, tradeoff
+from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
+from cbabo.methods.settings import PaperSettings
+from cbabo.model import Model
+from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.solver import continuous, library
 from cbabo.storage.store import versions
+from cbabo.surfaces.records import ACTIVE_SHARE
 from cbabo.surrogate import Surrogates
+from cbabo.surrogate.failures import FailureModel
 
-FORMAT = 1
+FORMAT = 2
 
 
 def document(model: Model, name: str) -> dict[str, Any]:
@@ -34,6 +41,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "map": _map(model),
         "surrogates": _surrogates(model),
         "recommend": _recommend(model),
+        "tuning": _tuning(),
         "evaluations": [_evaluation(model.problem, row) for row in model.evaluations],
         "quality": _quality(model),
     }
@@ -93,24 +101,47 @@ def embedded(document: Mapping[str, Any]) -> str:
 
 
 def _map(model: Model) -> dict[str, Any]:
-    if model.settings.answer == "network":
+    if isinstance(model.settings, PaperSettings):
         return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": _array(model.pcm.weights)}
-    library, failure_model = model.fast_map.library, model.posterior.failure_model
-    arrays = {f.name: _array(getattr(library, f.name)) for f in fields(library)}
-    risk = (
-        None
-        if failure_model is None
-        else {"limit": failure_model.limit, "surrogates": _processes(failure_model.surrogates)}
-    )
+    entries, failures = model.fast_map.library, model.posterior.failure_model
+    arrays = {f.name: _array(getattr(entries, f.name)) for f in fields(entries)}
+    failure_model = None if failures is None else {"limit": failures.limit, **_failure_surrogates(failures)}
     aims = {"price": model.solver.price, "probability": model.settings.probability}
-    return {"kind": "library", **aims, "failure_model": risk, **arrays}
+    return {"kind": "library", **aims, "failure_model": failure_model, **arrays}
+
+
+def _failure_surrogates(failures: FailureModel) -> dict[str, Any]:
+    return {"surrogates": _processes(failures.surrogates)}
 
 
 def _recommend(model: Model) -> dict[str, float]:
     """State what decides between limits that might be recommended."""
     s = model.settings
-    weights = {"objective": s.objective_weight, "barrier": s.barrier_weight, "reward": s.reward_weight}
-    return {**weights, "guided": s.recommend_guided, "range": s.recommend_range, "tolerance": s.recommend_tolerance}
+    stated = {
+        "objective": s.objective_weight,
+        "barrier": s.barrier_weight,
+        "reward": s.reward_weight,
+        "guided": s.recommend_guided,
+        "range": s.recommend_range,
+        "candidates": s.recommend_candidates,
+        "rounds": s.recommend_rounds,
+    }
+    return stated | ({"tolerance": s.recommend_tolerance} if isinstance(s, PaperSettings) else {})
+
+
+def _tuning() -> dict[str, Any]:
+    """State the numbers that the page shares with Python; they are written once, in Python."""
+    return {
+        "fast_map": asdict(library.TUNING),
+        "solver": asdict(continuous.TUNING),
+        "recommend": asdict(recommend.TUNING),
+        "same_design": SAME_DESIGN,
+        "probability_slack": PROBABILITY_SLACK,
+        "bound_slack": BOUND_SLACK,
+        "feasibility_tolerance": FEASIBILITY_TOLERANCE,
+        "unlikely": tradeoff.UNLIKELY,
+        "active_share": ACTIVE_SHARE,
+    }
 
 
 def _surrogates(model: Model) -> dict[str, Any]:
@@ -141,7 +172,7 @@ def _evaluation(problem: Problem, row: Evaluation) -> dict[str, Any]:
 
 
 def _quality(model: Model) -> dict[str, Any]:
-    quality = judge(model)
+    quality = leave_one_out(model)
     return {
         "ids": quality.ids.tolist(),
         "observed": _array(quality.observed),

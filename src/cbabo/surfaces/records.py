@@ -12,7 +12,8 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.study.study import Study
 
 Standing = Literal["slack", "active", "violated"]
-_CLOSE = 0.01  # of a limit's range: nearer than this a limit is active, however sure its output is
+ACTIVE_SHARE = 0.01
+"""Of a limit's range: nearer than this a limit is active, however small the standard deviation of its output is."""
 
 
 def answer_record(answer: Answer) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def standing(room: float, std: float, scale: float) -> Standing:
     """
     if room < -max(std, FEASIBILITY_TOLERANCE * scale):
         return "violated"
-    return "active" if room <= max(2.0 * std, _CLOSE * scale) else "slack"
+    return "active" if room <= max(2.0 * std, ACTIVE_SHARE * scale) else "slack"
 
 
 def _alternative(other: Recommendation) -> dict[str, Any]:

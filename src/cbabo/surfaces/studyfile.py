@@ -20,7 +20,7 @@ from cbabo.domain.problem import Problem
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.spec import EvaluatorSpec, build
-from cbabo.methods.settings import PRESETS, Settings
+from cbabo.methods.settings import PRESETS, MethodSettings, Settings
 from cbabo.storage.database import read_url
 from cbabo.study.study import Study
 
@@ -91,7 +91,7 @@ class StudyFile:
     problem: Problem
     evaluator: EvaluatorSpec | None
     study: StudySection
-    settings: Settings
+    settings: MethodSettings
 
     @classmethod
     def read(cls, path: str | Path, changes: Sequence[str] = ()) -> StudyFile:

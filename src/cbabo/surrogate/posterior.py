@@ -1,13 +1,13 @@
-"""What is believed about a problem after some evaluations: surrogates of its outputs, warped and calibrated as settings say.
+"""The posterior of a problem's outputs after some evaluations: Gaussian processes, plain or warped and calibrated.
 
 Symbols and shapes
     x      n x d    measured designs, unit cube; y  n x q  their outputs, natural units
     g(y)            outputs as the surrogates learn them (see `surrogate.warp`)
-    kappa  q        by what deviations are multiplied: how large errors were, in deviations
+    kappa  q        factor of the standard deviations: how large errors were, in standard deviations
 
-kappa is the largest of three: the root mean square of leave-one-out errors, that of the errors of predicting each of the last
-evaluations from those before it, and that of what was foretold of the last designs when they were chosen (see `prequential`).
-Designs are chosen where the surrogates promise much: a solver walks to where they err.
+kappa is the largest of three root mean squares: of leave-one-out errors; of the errors of predicting each of the last evaluations
+from those before it; and of the prequential errors, those of the predictions made when designs were chosen (see `prequential`).
+The last two matter because a solver chooses designs where the surrogates err in its favour.
 """
 
 from __future__ import annotations
@@ -21,37 +21,69 @@ from torch import Tensor
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
-from cbabo.methods.learner import Learner
-from cbabo.methods.settings import Settings
-from cbabo.surrogate import Forms, Pointwise, Surrogates, Warp, choose, fit
+from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp, choose, fit
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.prequential import PrequentialErrors
 
-_RECENT = 30  # evaluations whose prediction by those before them is judged
-_FEWEST_RECENT = 5
-_KAPPA = (0.05, 20.0)
-_GROWTH = 1.6  # of the evaluations between two choices of the outputs' forms
+
+@dataclass(frozen=True)
+class PosteriorTuning:
+    """Numbers that tune the calibration."""
+
+    recent: int = 30
+    """Evaluations whose prediction by those before them is compared with what was measured: about six batches."""
+    fewest_recent: int = 5
+    """Without this many of them, a root mean square says nothing."""
+    kappa: tuple[float, float] = (0.05, 20.0)
+    """Limits of kappa: a smaller one would claim certainty, a larger one only widens what is useless already."""
+    growth: float = 1.6
+    """Growth of the data between two choices of the outputs' forms: choosing costs as much as several fits."""
+
+
+TUNING = PosteriorTuning()
+
+
+@dataclass(frozen=True, eq=False)
+class FitState:
+    """What one fit hands to the next; its defaults are the state before the first fit."""
+
+    hyperparameters: Hyperparameters | None = None
+    """Where the next fit starts."""
+    warp: Warp | None = None
+    """How outputs are warped; None before a warp was chosen, and where outputs are not warped."""
+    formed: int = 0
+    """How many evaluations there were when the outputs' forms were chosen."""
+    prequential: PrequentialErrors | None = None
+    """Predictions of proposed designs, and the errors of earlier ones; None where surrogates are not calibrated."""
+
+    @property
+    def forms(self) -> Forms | None:
+        """The outputs' forms; None before they were chosen."""
+        h = self.hyperparameters
+        if h is None or h.family is None or h.stretch is None or self.warp is None:
+            return None
+        return Forms(self.warp, h.family, h.stretch)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Surrogates of a problem, and what they learned from."""
+    """Surrogates of a problem's outputs, and the evaluations that they were fitted to."""
 
     problem: Problem
     measured: Evaluations
     surrogates: Surrogates
     """Of the outputs as they are, or as `forms` says."""
     forms: Forms | None = None
-    """How outputs are warped; None: they are not, and their order of sign is the problem's."""
+    """How outputs are warped; None: not at all, and their signs are the problem's."""
     formed: int = 0
     """How many evaluations there were when the forms were chosen."""
     failure_model: FailureModel | None = None
-    """Where the simulator fails; None: nowhere in particular."""
+    """The probability of a failure; None where failures show no pattern."""
     prequential: PrequentialErrors | None = None
     """How wrong earlier posteriors were; None where surrogates are not calibrated."""
     kappa: Tensor | None = None
-    """q, by what deviations were multiplied."""
+    """q, the factor by which standard deviations were multiplied."""
 
     @cached_property
     def limits(self) -> Limits:
@@ -74,12 +106,17 @@ class Posterior:
         s = self.surrogates
         return (s.y - s.centre) / s.scale
 
+    @property
+    def fit_state(self) -> FitState:
+        """What the next fit starts from."""
+        return FitState(self.surrogates.hyperparameters, self.warp, self.formed, self.prequential)
+
     def fantasize(self, x: Tensor) -> Posterior:
-        """Return the posterior as it would be if designs x (p x d) turned out just as believed: less is left to learn there."""
+        """Condition on designs x (p x d) as if their posterior means had been measured."""
         return replace(self, surrogates=self.surrogates.with_data(x, self.surrogates.mean(x)))
 
     def with_predictions(self, x: Tensor) -> PrequentialErrors | None:
-        """Return the prequential with what is believed of proposed designs x (p x d), deviations before their calibration."""
+        """Return the prequential record with the predictions of proposed designs x (p x d), before calibration."""
         if self.prequential is None or self.kappa is None:
             return None
         mean, std = self.surrogates.mean_and_std(x)
@@ -90,32 +127,38 @@ class Posterior:
         return (mean, std) if self.warp is None else self.warp.natural(mean, std)
 
 
-def fit_posterior(evaluations: Evaluations, learner: Learner, settings: Settings) -> Posterior:
-    """Fit surrogates to the measured designs, starting from the learner's last fit; failures are learned from as settings say."""
-    measured = training_evaluations(evaluations, settings)
+def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
+    """Fit Gaussian processes with BoTorch's priors to the raw outputs of all measured designs."""
+    measured = evaluations.complete
+    x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
+    return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
+
+
+def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluations: int) -> Posterior:
+    """Fit warped and calibrated Gaussian processes, and the failure probability.
+
+    initial_evaluations: how many of the first designs were not chosen by a model.
+    """
+    measured = without_repeats(evaluations.complete)
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     problem = measured.problem
-    if settings.surrogates == "plain":
-        return Posterior(problem, measured, fit(x, y, warm=learner.hyperparameters))
-    prequential = learner.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
-    forms = learner.forms or Forms.plain(_orientation(problem), x.shape[1])
-    surrogates = forms.fit(x, y, learner.hyperparameters)
+    prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
+    forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
+    surrogates = forms.fit(x, y, state.hyperparameters)
     prequential = prequential.measured(x, y, forms.warp)
-    formed = learner.formed
-    if len(x) >= max(settings.initial_evaluations, _GROWTH * formed):
+    formed = state.formed
+    if len(x) >= max(initial_evaluations, TUNING.growth * formed):
         forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates)
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
         prequential = prequential.without_pending()
-    kappa = measured_kappa(surrogates, settings.initial_evaluations, prequential)
+    kappa = measured_kappa(surrogates, initial_evaluations, prequential)
     surrogates = calibrated(surrogates, kappa)
-    return Posterior(problem, measured, surrogates, forms, formed, fit_failure_model(evaluations), prequential, kappa)
+    failure_model = fit_failure_model(evaluations)
+    return Posterior(problem, measured, surrogates, forms, formed, failure_model, prequential, kappa)
 
 
-def training_evaluations(evaluations: Evaluations, settings: Settings) -> Evaluations:
-    """Return the measured designs, where surrogates are calibrated without exact repetitions: these foretell each other."""
-    measured = evaluations.complete
-    if settings.surrogates == "plain":
-        return measured
+def without_repeats(measured: Evaluations) -> Evaluations:
+    """Leave out exact repetitions of a design with the same outputs: they would predict each other in leave-one-out."""
     first: dict[tuple[float, ...], Evaluation] = {}
     for e in measured:
         first.setdefault((*e.point.values(), *(e.outputs[name] for name in measured.problem.outputs)), e)
@@ -135,14 +178,14 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     assert h.amplitude is not None
     mean, std = surrogates.leave_one_out()
     kappa = ((mean - surrogates.y) / std).square().mean(0).sqrt()
-    first = max(initial, len(surrogates.x) - _RECENT)
-    if len(surrogates.x) - first >= _FEWEST_RECENT:
+    first = max(initial, len(surrogates.x) - TUNING.recent)
+    if len(surrogates.x) - first >= TUNING.fewest_recent:
         z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T.unsqueeze(-1)
         errors = torch.linalg.solve_triangular(surrogates.factor, z, upper=False).squeeze(-1)
         recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
     kappa = kappa.nan_to_num(1.0)
-    return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*_KAPPA)
+    return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
 
 
 def _orientation(problem: Problem) -> Tensor:

@@ -11,12 +11,12 @@ from playwright.sync_api import Browser
 
 from browser import Window, window
 from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
-from cbabo.answering.model import make_model
 from cbabo.decisions.recommend import Wish
 from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
-from cbabo.solver.continuous import NEARLY
+from cbabo.model import make_model
+from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from learned import (
     QUICK,
     edged,
@@ -120,7 +120,7 @@ def test_the_page_agrees_with_python_on_a_thousand_thresholds(
         assert np.abs((np.array([answer[part] for answer in found]) - moment) / spread).max() < 1e-6
     chance = np.array([answer["probability"] for answer in found])
     assert np.abs(chance - expected.probability_feasible).max() < 1e-6
-    least = UNLIKELY if settings is QUICK else settings.probability - NEARLY
+    least = UNLIKELY if settings is QUICK else settings.probability - PROBABILITY_SLACK
     sure = np.abs(chance - least) > 1e-6
     assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
     if settings is SOLVER:
@@ -209,7 +209,8 @@ def test_recommended_limits_are_as_good_as_pythons(
     box = model.problem.box
     theta = box.to_theta(np.array([list(base.values()), after, list(expected.thresholds.values())]))
     directions = np.array([{"tighten": -1.0, "lock": 0.0, "loosen": 1.0}[intent] for intent in (first, second)])
-    value, feasible = model._judge(theta)
+    ranking = model.method.rank(model, theta)
+    value, feasible = ranking.objective, ranking.feasible
     assert feasible[1:].all()
     wish = Wish(theta[0], directions, settings)
     follows = wish.follows(theta[1:])

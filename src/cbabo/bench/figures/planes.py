@@ -13,15 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from cbabo import problems
-from cbabo.answering.model import Model
 from cbabo.answering.refine import refine
 from cbabo.bench.campaign import Row
 from cbabo.bench.figures.style import FEASIBLE, INFEASIBLE, INK, OPTIMUM, PALETTE, REFINED, drawing
 from cbabo.bench.judging import queries
 from cbabo.bench.ours import BUDGET
 from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.query import Query
 from cbabo.domain.space import Point
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import MethodSettings, Settings
+from cbabo.model import Model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
 from cbabo.study.study import Study
@@ -83,7 +84,7 @@ def grid_optima(shipped: ShippedProblem, thresholds: FloatArray) -> FloatArray:
     return found
 
 
-def _learned(shipped: ShippedProblem, settings: Settings) -> Model:
+def _learned(shipped: ShippedProblem, settings: MethodSettings) -> Model:
     study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=settings)
     study.run(shipped.evaluate, budget=BUDGET)
     return study.model()
@@ -95,7 +96,7 @@ def _refined(model: Model, shipped: ShippedProblem, row: FloatArray) -> FloatArr
     def measure(point: Point) -> Evaluation:
         return Evaluation(len(model.evaluations) + 1, "complete", "refine", point, shipped.evaluate(point))
 
-    answer = refine(model, model.problem.box.named(row), measure)
+    answer = refine(model, Query.of(model.problem.box, row[None]), measure)
     return np.asarray(model.problem.space.array([answer.point])[0])
 
 

@@ -15,7 +15,7 @@ from cbabo.surfaces.cli.printing import print_frame
 from cbabo.surfaces.cli.progress import watching
 
 if TYPE_CHECKING:
-    from cbabo.answering.model import Model
+    from cbabo.model import Model
 
 _BUDGET = 200
 _ROWS = 6

@@ -9,13 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cbabo.answering.answers import Recommendation
-from cbabo.answering.model import Answers, Model
-from cbabo.answering.quality import LEVELS, judge
+from cbabo.answering.predict import Answers
+from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.decisions.recommend import Intent
 from cbabo.decisions.tradeoff import Curve, across, along, placed
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
+from cbabo.model import Model
 from cbabo.surfaces.document import units
 from cbabo.surfaces.records import standing
 from cbabo.surfaces.report.charts import Axis, Chart
@@ -75,7 +76,7 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
 
 def answers_section(answers: Answers) -> Markup:
     """Answer the chosen thresholds, one table row each."""
-    problem, model = answers.model.problem, answers.model
+    problem, model = answers.fitted.problem, answers.fitted
     shown = [answers.answer(i) for i in range(len(answers))]
     columns = [f"limit {name}" for name in problem.box.names] + [*problem.space.names]
     columns += [problem.objective.name, "±", "feasible", "status", "active or violated"]
@@ -120,7 +121,7 @@ def recommendation_section(model: Model, base: Mapping[str, float], intents: Map
 
 def quality_section(model: Model) -> Markup:
     """Show how well every measured design is predicted from all others."""
-    quality = judge(model)
+    quality = leave_one_out(model)
     rows = [
         (name, f"{100 * max(0.0, float(e)):.1f} %", f"{100 * float(c):.0f} %")
         for name, e, c in zip(quality.outputs, quality.explained, quality.covered[-1], strict=True)

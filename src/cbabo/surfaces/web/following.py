@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cbabo.answering.model import Model
 from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, ModelError
 from cbabo.evaluators.function import describe
+from cbabo.model import Model
 from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
 

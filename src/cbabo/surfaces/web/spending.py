@@ -7,12 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cbabo.answering.answers import Answer
-from cbabo.answering.refine import better, verified
+from cbabo.answering.refine import measured_answer
 from cbabo.domain.evaluations import Evaluation, Trial
+from cbabo.domain.query import Query
 from cbabo.errors import CbaboError, StudyError
 from cbabo.evaluators.function import Evaluate, describe
 from cbabo.surfaces.records import answer_record
@@ -53,7 +54,6 @@ class Job:
 @dataclass(frozen=True, eq=False)
 class _HandOut:
     thresholds: dict[str, float]
-    told: list[Evaluation] = field(default_factory=list)
 
 
 class Spending:
@@ -76,7 +76,7 @@ class Spending:
             raise StudyError(
                 "refine: this server was started without an evaluator; measure the point by hand, or start it with one"
             )
-        named = self._study.problem.box.named(self._study.problem.box.row(thresholds)[0])
+        named = self._study.problem.box.complete(thresholds)
         with self._guard:
             if any(job.ended is None for job in self._jobs.values()):
                 raise StudyError("refine: another evaluation is under way; wait until it has ended")
@@ -110,10 +110,8 @@ class Spending:
         handed = self._handed.get(id)
         if handed is None or told.state != "complete":
             return told, None
-        handed.told.append(told)
-        with self._follower.model() as model:
-            row = model.problem.box.row(handed.thresholds)
-            answer = verified(model, row, better(model, row, handed.told))
+        problem = self._study.problem
+        answer = measured_answer(problem, Query.of(problem.box, handed.thresholds), told)
         self._remember(answer)
         return told, answer
 

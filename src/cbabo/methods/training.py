@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cbabo.methods.settings import Settings
+from cbabo.methods.settings import PaperSettings
 from cbabo.network.pcm import PCM, Adam, Trace
 from cbabo.surrogate import Prediction, Surrogates
 from cbabo.surrogate.limits import Limits
@@ -39,7 +39,7 @@ class Loss:
     gradient: Tensor
 
 
-def train(trainee: Trainee, surrogates: Surrogates, limits: Limits, thetas: Tensor, settings: Settings) -> Trainee:
+def train(trainee: Trainee, surrogates: Surrogates, limits: Limits, thetas: Tensor, settings: PaperSettings) -> Trainee:
     """Make one training step for each of the given batches of thresholds (steps x b x k)."""
     pcm, adam = PCM(trainee.pcm.sizes, trainee.pcm.weights.clone()), trainee.adam.copy()
     with torch.no_grad():
@@ -68,7 +68,7 @@ def loss_and_gradient(
     return Loss(float(value), trace.gradient_with_tangent(p, g_f, (rising > 0).to(theta.dtype) * share))
 
 
-def learning_rate(step: int, settings: Settings) -> float:
+def learning_rate(step: int, settings: PaperSettings) -> float:
     """Return the learning rate of a step: cosine annealing over the horizon, then its least."""
     done = min(1.0, step / settings.training_steps)
     least, most = settings.least_learning_rate, settings.learning_rate

@@ -8,25 +8,26 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_pcm import plainly, trained_looking
 from torch import Tensor
 
 from cbabo import Constraint, Objective, Problem, Real, Settings
+from cbabo.methods import training
 from cbabo.methods.learner import Learner
-from cbabo.methods.step import learn
-from cbabo.network import training
+from cbabo.methods.paper import PaperMethod
+from cbabo.methods.training import Loss, Trainee, learning_rate, loss_and_gradient, train
 from cbabo.network.pcm import PCM, Adam
-from cbabo.network.training import Loss, Trainee, learning_rate, loss_and_gradient, train
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.limits import Limits
 from learned import (
     QUICK,
     evaluated,
     mirrored,
+    plainly,
     posterior_of,
     simulate_mirrored,
     simulate_valley,
     surrogates_of,
+    trained_looking,
     unit_points,
     valley,
 )
@@ -202,8 +203,8 @@ def test_restating_a_problem_gives_the_same_network() -> None:
     one = posterior_of(evaluated(valley(), simulate_valley, 15))
     two = posterior_of(evaluated(mirrored(), simulate_mirrored, 15))
     settings = QUICK.replace(horizon=2)  # so that the monotonic guidance takes part
-    a, x = learn(one, Learner(1), settings, 7)
-    b, y = learn(two, Learner(1), settings, 7)
+    a, x = PaperMethod(settings).train_for_one_iteration(one, Learner(1), 7)
+    b, y = PaperMethod(settings).train_for_one_iteration(two, Learner(1), 7)
     assert a.trainee is not None
     assert b.trainee is not None
     assert torch.allclose(a.trainee.pcm.weights, b.trainee.pcm.weights, rtol=0, atol=1e-12)
@@ -226,8 +227,8 @@ def test_the_unit_of_the_outputs_does_not_matter(factor: float) -> None:
     one = posterior_of(evaluated(valley(), simulate_valley, 15))
     two = posterior_of(evaluated(scaled, lambda p: {name: factor * v for name, v in simulate_valley(p).items()}, 15))
     settings = QUICK.replace(horizon=2)
-    a, _ = learn(one, Learner(1), settings, 7)
-    b, _ = learn(two, Learner(1), settings, 7)
+    a, _ = PaperMethod(settings).train_for_one_iteration(one, Learner(1), 7)
+    b, _ = PaperMethod(settings).train_for_one_iteration(two, Learner(1), 7)
     assert a.trainee is not None
     assert b.trainee is not None
     assert torch.allclose(a.trainee.pcm.weights, b.trainee.pcm.weights, rtol=0, atol=1e-10)
@@ -244,7 +245,7 @@ def test_a_trained_network_finds_the_known_answers() -> None:
     problem = Problem("line", [Real("x", 0, 1)], Objective("f"), [Constraint("c", ">=", low=0.2, high=0.8)])
     posterior = posterior_of(evaluated(problem, lambda p: {"f": p["x"], "c": p["x"]}, 8))
     settings = QUICK.replace(inner_steps=200, horizon=1)
-    learner, _ = learn(posterior, Learner(1), settings, 0)
+    learner, _ = PaperMethod(settings).train_for_one_iteration(posterior, Learner(1), 0)
     assert learner.trainee is not None
     thresholds = np.linspace(0.2, 0.8, 13)[:, None]
     x = learner.trainee.pcm.designs(torch.from_numpy(problem.box.to_theta(thresholds))).numpy()

@@ -1,0 +1,185 @@
+"""The default method: warped and calibrated Gaussian processes whose constrained problem is solved for each threshold.
+
+A batch holds answers to thresholds, which remove the surrogates' error where answers are, and designs that maximise the expected
+improvement over many thresholds (see `batch`). Answers aim at a stated probability of feasibility, and a measured design is
+returned where none is expected to be better. Refinement corrects an answer by the error just measured (see `correction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.focus import Focus
+from cbabo.domain.problem import Problem
+from cbabo.domain.query import Query
+from cbabo.domain.space import Point
+from cbabo.methods.batch import choose_batch
+from cbabo.methods.correction import correct
+from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.learner import Learner
+from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, layer_sizes
+from cbabo.methods.settings import DefaultSettings
+from cbabo.network.distillation import distil
+from cbabo.network.pcm import PCM
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.quasirandom import sobol
+from cbabo.numerics.seeding import child, child_seed
+from cbabo.numerics.threads import one_thread
+from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
+
+
+@dataclass(frozen=True)
+class DefaultTuning:
+    """Numbers that tune the method and are not settings."""
+
+    single_share: float = 0.6
+    """Share of answers where a batch is a single design: the share of the usual batch, three of five."""
+    least_gain: float = 1e-3
+    """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
+
+
+TUNING = DefaultTuning()
+
+
+@dataclass(frozen=True)
+class DefaultMethod:
+    """CBA-BO with a solver instead of the network."""
+
+    settings: DefaultSettings
+
+    def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
+        """Fit warped and calibrated Gaussian processes, and the failure probability."""
+        return fit_calibrated(evaluations, state, self.settings.initial_evaluations)
+
+    def propose(
+        self,
+        evaluations: Evaluations,
+        pending: Evaluations,
+        learner: Learner,
+        seed: int,
+        size: int,
+        focus: Focus | None,
+    ) -> tuple[Tensor, Learner]:
+        """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
+        posterior = self.fit(evaluations, learner.fit)
+        query = self._thresholds(posterior.problem, learner, seed, focus)
+        chosen = choose_batch(
+            posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior,
+            query,
+            self._answers(size, learner.iteration),
+            size,
+            designs_of(posterior.problem, evaluations.failed, pending),
+            self.settings.probability,
+            child(seed, "batch", learner.iteration),
+        )
+        chosen = snapped(posterior.problem.space, chosen)
+        space = posterior.problem.space
+        as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
+        return chosen, replace(
+            learner,
+            sobol_position=learner.sobol_position + self.settings.batch_thresholds,
+            fit=replace(posterior.fit_state, prequential=posterior.with_predictions(as_measured)),
+        )
+
+    def answer(self, fitted: Fitted, query: Query, probability: float | None, fast: bool) -> Designs:
+        """Solve the surrogates' problem for each threshold, or answer from solved thresholds."""
+        aim = self.settings.probability if probability is None else probability
+        with one_thread():
+            found = (fitted.fast_map if fast else fitted.solver).answers(query, aim)
+        x = np.array([f.x for f in found]).reshape(-1, fitted.problem.space.dimension)
+        measured = {i: f.measured for i, f in enumerate(found) if f.measured is not None}
+        return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim)
+
+    def refine(
+        self,
+        fitted: Fitted,
+        query: Query,
+        measure: Measure,
+        evaluations: int,
+        start: Point | None,
+        made: Sequence[Evaluation],
+    ) -> Refinement:
+        """Measure the answer, then solve again close by with the error just measured; return the best measured design.
+
+        An answer that was measured before leaves all evaluations for improving it. A refinement ends early if no untried design
+        is left close by, and from the third evaluation on if little is left to gain.
+        """
+        spent, notes = list(made), []
+        predicted = fitted.problem.space.points(self.answer(fitted, query, None, fast=False).x.numpy())[0]
+        measured_before = any(e.point == predicted for e in fitted.evaluations.complete)
+        known = start is None and measured_before
+        centre = predicted if start is None else start
+        for _ in range(0 if known and evaluations == 1 and not spent else evaluations):
+            point = centre
+            if spent or known:
+                found = correct(fitted, query, centre, spent)
+                if found is None:
+                    notes.append(
+                        f"stopped after {len(spent)} evaluations: no untried design close by is predicted better"
+                    )
+                    break
+                if len(spent) > 1 and found.gain < TUNING.least_gain:
+                    notes.append(
+                        f"stopped after {len(spent)} evaluations: the expected gain is below {TUNING.least_gain:g} of the span"
+                    )
+                    break
+                point = found.point
+            spent.append(measure(point))
+        measured = [e for e in spent if e.state == "complete"]
+        if not measured and not known:
+            return Refinement(None, spent, notes)
+        return Refinement(_best(fitted.problem, query, [*measured, *fitted.evaluations.complete]), spent, notes)
+
+    def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
+        """Rank by fast answers: the standardised objective, feasible where they are as probable as the settings ask."""
+        with one_thread():
+            found = fitted.fast_map.answers(Query.at(fitted.problem.box, theta), self.settings.probability)
+        aim = self.settings.probability - PROBABILITY_SLACK
+        return Ranking(np.array([f.objective for f in found]), np.array([f.probability >= aim for f in found]))
+
+    def nearest_reachable(self, fitted: Fitted, base: FloatArray, theta: FloatArray) -> FloatArray | None:
+        """Return the thresholds nearest to the base that can be met with the stated probability."""
+        with one_thread():
+            return fitted.solver.closest(base, self.settings.probability - PROBABILITY_SLACK)
+
+    def train_network(self, fitted: Fitted) -> PCM:
+        """Distil the network from thresholds that the fast map answers."""
+        fast_map, settings = fitted.fast_map, self.settings
+        with one_thread():
+            return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
+
+    def _thresholds(self, problem: Problem, learner: Learner, seed: int, focus: Focus | None) -> Query:
+        """Return the thresholds that a batch is chosen for."""
+        box, count = problem.box, self.settings.batch_thresholds
+        if focus is not None:
+            drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
+            return Query.of(box, focus.array[list(dict.fromkeys(drawn.tolist()))])
+        theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
+        if learner.iteration % 2:  # The ends of the box, in turn: people ask for them, and no other threshold is close.
+            theta[0] = float(learner.iteration // 2 % 2)
+        return Query.at(box, theta)
+
+    def _answers(self, size: int, iteration: int) -> int:
+        """Return how many answers a batch of this size has, so that their share comes out over the iterations."""
+        s = self.settings
+        share = min(1.0, s.answers_per_batch / s.batch_size) if s.batch_size > 1 else TUNING.single_share
+        return math.floor((iteration + 1) * size * share) - math.floor(iteration * size * share)
+
+
+def _best(problem: Problem, query: Query, measured: Sequence[Evaluation]) -> Evaluation:
+    """Return the best measured design: feasible before infeasible, then by objective, or by violation in shares of ranges."""
+    y = Evaluations(problem, tuple(measured)).y
+    rows = query.repeated(len(y))
+    feasible = problem.box.feasible(y, rows)
+    objective = problem.objective.sign * y[:, 0]
+    violation = np.clip(problem.box.violations(y, rows) / problem.box.scales, 0.0, None).sum(axis=1)
+    keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(y))]
+    return measured[min(range(len(y)), key=keys.__getitem__)]

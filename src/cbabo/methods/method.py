@@ -1,0 +1,185 @@
+"""What a method is, and what a method made of a problem's evaluations.
+
+A method proposes evaluations, answers thresholds, refines one answer and ranks thresholds for a recommendation. There are two:
+`paper` and `default`. Each has settings of its own and knows nothing of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.focus import Focus
+from cbabo.domain.problem import Problem
+from cbabo.domain.query import Query
+from cbabo.domain.space import Point
+from cbabo.errors import ModelError
+from cbabo.methods.learner import Learner
+from cbabo.methods.settings import DefaultSettings, MethodSettings
+from cbabo.network.pcm import PCM
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child_seed
+from cbabo.numerics.threads import one_thread
+from cbabo.solver.continuous import Solver
+from cbabo.solver.library import FastMap, Library, build_library
+from cbabo.solver.mixed import solver_for
+from cbabo.surrogate import Surrogates
+from cbabo.surrogate.posterior import FitState, Posterior
+
+Measure = Callable[[Point], Evaluation]
+"""Evaluates a design, stores the outcome, and returns it; failed or complete."""
+
+
+@dataclass(frozen=True, eq=False)
+class Designs:
+    """The designs that answer a query."""
+
+    x: Tensor
+    """n x d, unit cube, legal."""
+    measured: Mapping[int, int]
+    """Which of them are measured designs that obey the limits, and the row of each among the posterior's evaluations."""
+    aim: float | None
+    """The probability of feasibility that was aimed at; None where the method aims at none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How good thresholds are: what a recommendation compares."""
+
+    objective: FloatArray
+    """c, to be minimised, in the unit that the method's weights refer to."""
+    feasible: NDArray[np.bool_]
+    """c, whether the answers are predicted to obey their own limits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What a refinement ended with."""
+
+    best: Evaluation | None
+    """The best measured design; None where nothing was measured."""
+    made: Sequence[Evaluation]
+    """Evaluations spent on this answer, in earlier calls too."""
+    notes: Sequence[str] = ()
+
+
+class Method(Protocol):
+    """One way to spend evaluations and to answer thresholds."""
+
+    @property
+    def settings(self) -> MethodSettings:
+        """Its settings."""
+        ...
+
+    def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
+        """Fit the surrogates to the measured designs, starting from the last fit."""
+        ...
+
+    def propose(
+        self,
+        evaluations: Evaluations,
+        pending: Evaluations,
+        learner: Learner,
+        seed: int,
+        size: int,
+        focus: Focus | None,
+    ) -> tuple[Tensor, Learner]:
+        """Return a batch of designs (size x d, unit cube, legal) and the state after it."""
+        ...
+
+    def answer(self, fitted: Fitted, query: Query, probability: float | None, fast: bool) -> Designs:
+        """Return the designs for thresholds; probability: of feasibility to aim at, as the settings say where it is None."""
+        ...
+
+    def refine(
+        self,
+        fitted: Fitted,
+        query: Query,
+        measure: Measure,
+        evaluations: int,
+        start: Point | None,
+        made: Sequence[Evaluation],
+    ) -> Refinement:
+        """Spend at most so many evaluations on one answer; made: those that earlier calls spent on it."""
+        ...
+
+    def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
+        """Rank normalised thresholds (c x k) for a recommendation."""
+        ...
+
+    def nearest_reachable(self, fitted: Fitted, base: FloatArray, theta: FloatArray) -> FloatArray | None:
+        """Return thresholds (k) near the base (k), or met by answers at theta (c x k), that can be met; None if none can."""
+        ...
+
+    def train_network(self, fitted: Fitted) -> PCM:
+        """Train the network from thresholds to designs, where the run itself did not."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """A problem's evaluations, the surrogates fitted to them, and the method that answers."""
+
+    problem: Problem
+    method: Method
+    seed: int
+    evaluations: Evaluations
+    """What it was fitted to, failed evaluations included."""
+    posterior: Posterior
+    """The surrogates of the measured designs."""
+    network: PCM | None = None
+    """The network as the run trained it; None where it did not."""
+    library: Library | None = None
+    """Solved thresholds for fast answers; None: solved when first asked for."""
+
+    def __repr__(self) -> str:
+        """Say in one line what it is a model of."""
+        measured, failed = len(self.evaluations.complete), len(self.evaluations.failed)
+        return (
+            f"{type(self).__name__}({self.problem.name!r}, {self.settings.method} method, {measured} measured, "
+            f"{failed} failed, {self.problem.space.dimension} variables, {len(self.problem.box.names)} movable limits)"
+        )
+
+    @property
+    def settings(self) -> MethodSettings:
+        """The settings of its method."""
+        return self.method.settings
+
+    @property
+    def surrogates(self) -> Surrogates:
+        """The Gaussian processes of the outputs."""
+        return self.posterior.surrogates
+
+    @cached_property
+    def solver(self) -> Solver:
+        """The constrained solver on the surrogates."""
+        return solver_for(self.posterior)
+
+    @cached_property
+    def fast_map(self) -> FastMap:
+        """Fast answers from solved thresholds."""
+        settings = self.settings
+        if not isinstance(settings, DefaultSettings):
+            raise ModelError(f"the {settings.method} method has no solved thresholds; it answers by its network")
+        with one_thread():
+            seed = child_seed(self.seed, "library")
+            library = self.library or build_library(self.solver, settings.probability, settings.library, seed)
+            return FastMap(self.solver, library)
+
+    @cached_property
+    def pcm(self) -> PCM:
+        """The network: the run's own, or else trained when first asked for."""
+        return self.network if self.network is not None else self.method.train_network(self)
+
+
+def layer_sizes(problem: Problem, settings: MethodSettings) -> tuple[int, ...]:
+    """Return the sizes of the network's layers."""
+    hidden = [settings.hidden_width] * settings.hidden_layers
+    return (len(problem.box.names), *hidden, problem.space.dimension)
