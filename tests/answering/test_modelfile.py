@@ -22,7 +22,7 @@ from cbabo.answering.modelfile import write_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.errors import InputError, ModelError
 from cbabo.methods.learner import Learner
-from cbabo.numerics.checksum import checksum
+from cbabo.numerics.codec import checksum
 from learned import QUICK, evaluated, simulate_valley, valley
 from simulators import make_beam, simulate_beam
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from cbabo.errors import StorageError, shown
 from cbabo.network.pcm import PCM, Adam
 from cbabo.network.training import Trainee
-from cbabo.numerics.checksum import checksum
+from cbabo.numerics.codec import checksum
 from cbabo.surrogate import Forms, Hyperparameters, Warp
 from cbabo.surrogate.prequential import PrequentialErrors
 

@@ -9,7 +9,7 @@ keeps its form without a comparison.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -71,7 +71,7 @@ class Forms:
     """
 
     warp: Warp
-    family: Tensor
+    family: Tensor = field(metadata={"dtype": torch.int64})
     """q, kernel family: SMOOTH, ROUGH or ADDITIVE."""
     stretch: Tensor
     """q x d, a: variables enter as log(1 + (e^a - 1) x) / a; 0 leaves them unchanged."""

@@ -88,7 +88,7 @@ class Hyperparameters:
     """Number of evaluations at the last fit that explored all starts."""
     amplitude: Tensor | None = None
     """q, variance of the process; None: it is 1, and standard deviations are those of the latent function, without noise."""
-    family: Tensor | None = None
+    family: Tensor | None = field(default=None, metadata={"dtype": torch.int64})
     """q, kernel family of each output (see `kernel`); None: all are smooth."""
     stretch: Tensor | None = None
     """q x d, stretch of each output's variables near their lower bounds; None: no variable is stretched."""
