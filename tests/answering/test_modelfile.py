@@ -24,7 +24,7 @@ from cbabo.errors import InputError, ModelError
 from cbabo.methods.learner import Learner
 from cbabo.methods.paper import PaperMethod
 from cbabo.model import make_model
-from cbabo.numerics.checksum import checksum
+from cbabo.numerics.codec import checksum
 from cbabo.solver.library import FastMap, Library
 from learned import QUICK, evaluated, simulate_valley, valley
 from simulators import make_beam, simulate_beam

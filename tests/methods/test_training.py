@@ -87,8 +87,8 @@ def test_the_gradient_is_what_a_small_step_does(surrogates: Surrogates) -> None:
     limits = Limits.of(valley())
     trace = pcm.trace(theta)
     prediction = surrogates.predict(trace.x)
-    g = training._unit(prediction.vjp(*training._weights(prediction, limits, theta, 0.5)), 1e-12)
-    _, g_f = training._rising(trace, prediction, limits, 0.5, 1e-12)
+    g = training._normalise(prediction.vjp(*training._loss_weights(prediction, limits, theta, 0.5)), 1e-12)
+    _, g_f = training._rising_objective(trace, prediction, limits, 0.5, 1e-12)
 
     def loss(weights: Tensor) -> float:
         moved = PCM(SIZES, weights).trace(theta)
@@ -111,7 +111,7 @@ def test_either_branch_alone(surrogates: Surrogates, level: float, feasible: boo
         limits = Limits(limits.goal, limits.output, limits.sign, limits.base + 50.0, limits.span, limits.threshold)
     pcm, theta = trained_looking(SIZES), torch.full((10, 2), level, dtype=torch.float64)
     prediction = surrogates.predict(pcm.trace(theta).x)
-    on_mean, on_std = training._weights(prediction, limits, theta, 0.5)
+    on_mean, on_std = training._loss_weights(prediction, limits, theta, 0.5)
     if feasible:
         assert on_mean.tolist() == [[1.0, 0.0, 0.0]] * 10
         assert on_std.tolist() == [[-0.5, 0.0, 0.0]] * 10
@@ -122,13 +122,15 @@ def test_either_branch_alone(surrogates: Surrogates, level: float, feasible: boo
         assert (on_std[:, 1] == 0.5).all()
 
 
-def test_two_broken_limits_on_one_output_pull_against_each_other(surrogates: Surrogates) -> None:
-    """With a deviation as large as the interval both ends are broken: the means cancel, the deviations add up."""
+def test_two_violated_limits_on_one_output_cancel_in_the_mean_and_add_up_in_the_deviation(
+    surrogates: Surrogates,
+) -> None:
+    """With a standard deviation as large as the interval both limits are violated."""
     limits = Limits.of(valley())
     narrow = Limits(limits.goal, limits.output, limits.sign, limits.base - 50.0, limits.span, limits.threshold)
     pcm, theta = trained_looking(SIZES), torch.zeros(4, 2, dtype=torch.float64)
     prediction = surrogates.predict(pcm.trace(theta).x)
-    on_mean, on_std = training._weights(prediction, narrow, theta, 0.5)
+    on_mean, on_std = training._loss_weights(prediction, narrow, theta, 0.5)
     assert on_mean[:, 2].tolist() == [0.0] * 4
     assert on_std[:, 2].tolist() == [1.0] * 4
 
@@ -236,8 +238,8 @@ def test_the_unit_of_the_outputs_does_not_matter(factor: float) -> None:
 
 def test_unit_lengths() -> None:
     g = torch.tensor([[3.0, 4.0], [0.0, 0.0], [3e-9, 4e-9], [1e-200, 0.0], [1e100, 0.0]], dtype=torch.float64)
-    assert training._unit(g, 1e-150)[:3].tolist() == [[0.6, 0.8], [0.0, 0.0], pytest.approx([0.6, 0.8])]
-    assert training._unit(g, 1e-150).norm(dim=1).max() <= 1.0 + 1e-15
+    assert training._normalise(g, 1e-150)[:3].tolist() == [[0.6, 0.8], [0.0, 0.0], pytest.approx([0.6, 0.8])]
+    assert training._normalise(g, 1e-150).norm(dim=1).max() <= 1.0 + 1e-15
 
 
 def test_a_trained_network_finds_the_known_answers() -> None:

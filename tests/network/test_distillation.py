@@ -1,4 +1,4 @@
-"""The network distilled from the library: it obeys limits, keeps to branches, and is the same every time."""
+"""The network distilled from the fast map: it meets limits, keeps to branches, and is reproducible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cbabo import Constraint, Model, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
-from cbabo.network import distillation as distilling
+from cbabo.network import distillation
 from cbabo.network.distillation import distil
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import FastMap
@@ -65,7 +65,7 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def doubtful() -> Model:
+def uncertain() -> Model:
     return model_of(wavy(), simulate_wavy, 80, DEFAULT)
 
 
@@ -80,14 +80,16 @@ def test_few_answers_lie_between_two_branches(jump: Model) -> None:
     assert 0.2 < np.mean(found > 0.5) < 0.8
 
 
-def test_lessons_come_from_few_entries_where_these_do_and_from_all_where_not(jump: Model, model: Model) -> None:
+def test_samples_come_from_few_entries_where_these_lose_little_and_from_all_elsewhere(
+    jump: Model, model: Model
+) -> None:
     theta = THETA[:300]
-    (few,) = distilling._solved(model.fast_map, theta, 0.98)
+    (few,) = distillation._solve_samples(model.fast_map, theta, 0.98)
     np.testing.assert_array_equal(few.x, model.fast_map.few(8).entries(theta, 0.98).x)
     whole = jump.fast_map.library
-    order = np.argsort(whole.x[:, 0])  # so that the first entries know one branch alone
+    order = np.argsort(whole.x[:, 0])  # The first entries are then all on one branch.
     assert whole.x[order[31], 0] < 0.5
-    found = distilling._solved(FastMap(jump.solver, whole.taken(order)), theta, 0.98)
+    found = distillation._solve_samples(FastMap(jump.solver, whole.taken(order)), theta, 0.98)
     assert len(found) == 2
     assert (found[1].x[:, 0] > 0.5).mean() > (found[0].x[:, 0] > 0.5).mean() + 0.2
 
@@ -124,21 +126,23 @@ def test_a_problem_restated_has_the_same_network(model: Model) -> None:
     assert (again.pcm.designs(theta) - model.pcm.designs(theta)).abs().max() < 0.05
 
 
-def test_measured_designs_are_learned_where_surrogates_are_in_doubt(model: Model, doubtful: Model) -> None:
-    x = doubtful.pcm.designs(torch.from_numpy(THETA)).numpy()
-    distance = cdist(x, doubtful.evaluations.complete.x, "chebyshev").min(1)
+def test_measured_designs_are_used_where_the_objective_is_uncertain(model: Model, uncertain: Model) -> None:
+    x = uncertain.pcm.designs(torch.from_numpy(THETA)).numpy()
+    distance = cdist(x, uncertain.evaluations.complete.x, "chebyshev").min(1)
     assert np.mean(distance < 0.1) > 0.7
-    f, feasible = judged(doubtful, simulate_wavy, THETA)
+    f, feasible = judged(uncertain, simulate_wavy, THETA)
     assert feasible.mean() > 0.9
-    taught = distilling._taught(doubtful.fast_map, doubtful.fast_map.entries(THETA, 0.98), doubtful.pcm.sizes, 0)
-    rows = [simulate_wavy(p) for p in wavy().space.points(taught.designs(torch.from_numpy(THETA)).numpy())]
-    assert f.mean() < np.mean([row["f"] for row in rows])  # what the surrogates promise is not true
+    distilled = distillation._train_on_answers(
+        uncertain.fast_map, uncertain.fast_map.entries(THETA, 0.98), uncertain.pcm.sizes, 0
+    )
+    rows = [simulate_wavy(p) for p in wavy().space.points(distilled.designs(torch.from_numpy(THETA)).numpy())]
+    assert f.mean() < np.mean([row["f"] for row in rows])  # The surrogates are wrong there.
     sure = model.pcm.designs(torch.from_numpy(THETA)).numpy()
     assert np.mean(cdist(sure, model.evaluations.complete.x, "chebyshev").min(1) < 0.02) < 0.5
 
 
-def test_few_measured_designs_are_shown_each_where_it_obeys_and_is_the_best_of_them(doubtful: Model) -> None:
-    found = distilling._measured(doubtful.solver, THETA)
+def test_few_measured_designs_are_used_each_where_it_is_feasible_and_the_best_of_them(uncertain: Model) -> None:
+    found = distillation._best_measured_designs(uncertain.solver, THETA)
     assert found is not None
     theta, x = found
     few, which = np.unique(x, axis=0, return_inverse=True)
@@ -160,12 +164,12 @@ def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
         return {"f": row["f"], "c": row["c"]}
 
     model = model_of(problem, simulate, 40, DEFAULT)
-    assert distilling._measured(model.solver, THETA[:, :1]) is None
+    assert distillation._best_measured_designs(model.solver, THETA[:, :1]) is None
     assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
 
 def test_limits_are_obeyed_far_along_a_valley() -> None:
-    """A coil spring's weight hardly changes along a curved valley: what is linear at a lesson is wrong where the network is."""
+    """A coil spring's weight hardly changes along a curved valley: a sample's linear model is wrong at the network's design."""
     reals = [Real("d", 0.05, 0.2), Real("coil", 0.25, 1.3), Real("turns", 2.0, 15.0)]
     limits = [("deflection", -0.5, 0.5), ("shear", -0.4, 0.2), ("surge", -5.0, 0.0)]
     constraints = [Constraint(name, "<=", low=low, high=high) for name, low, high in limits]
@@ -196,8 +200,10 @@ def test_nothing_continuous_is_learned_as_it_is() -> None:
 def test_designs_stay_where_the_simulator_does_not_fail() -> None:
     problem = valley()
     rows = evaluated(problem, simulate_valley, 90).rows
-    told = tuple(Evaluation(r.id, "failed", "run", r.point, {}, "no mesh") if r.point["a"] > 0.3 else r for r in rows)
-    model = make_model(Evaluations(problem, told), Learner(0), DEFAULT, 0)
+    recorded = tuple(
+        Evaluation(r.id, "failed", "run", r.point, {}, "no mesh") if r.point["a"] > 0.3 else r for r in rows
+    )
+    model = make_model(Evaluations(problem, recorded), Learner(0), DEFAULT, 0)
     assert model.posterior.failure_model is not None
     found = model.predict_many(problem.box.from_theta(THETA), method="pcm").points[:, 0]
     assert np.mean(found > 0.4) < 0.05
@@ -207,11 +213,13 @@ def test_failures_hold_designs_back_where_no_limit_does() -> None:
     whole = valley()
     problem = Problem("free", whole.variables, whole.objective, [Constraint("c", "<=", low=5.0, high=9.0)])
     rows = evaluated(problem, simulate_valley, 80).rows
-    told = tuple(Evaluation(r.id, "failed", "run", r.point, {}, "no mesh") if r.point["a"] > 0.3 else r for r in rows)
-    model = make_model(Evaluations(problem, told), Learner(0), DEFAULT, 0)
+    recorded = tuple(
+        Evaluation(r.id, "failed", "run", r.point, {}, "no mesh") if r.point["a"] > 0.3 else r for r in rows
+    )
+    model = make_model(Evaluations(problem, recorded), Learner(0), DEFAULT, 0)
     found = model.predict_many(problem.box.from_theta(THETA[:, :1]), method="pcm").points[:, 0]
     assert np.mean(found > 0.4) < 0.05
-    assert np.mean(found) > 0.0  # the optimum, at 0.6, is on the other side
+    assert np.mean(found) > 0.0  # The optimum, at 0.6, is on the other side.
 
 
 def test_thresholds_that_nothing_meets_do_no_harm() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -28,10 +30,10 @@ def test_designs_and_trace_are_the_plain_network(pcm: PCM) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 16, 17])
-def test_designs_come_in_chunks_that_nobody_sees(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_designs_do_not_depend_on_chunks(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pcm = trained_looking()
     theta = unit_points(count, 3)
-    monkeypatch.setattr(module, "_CHUNK", 8)
+    monkeypatch.setattr(module, "TUNING", replace(module.TUNING, chunk=8))
     x = pcm.designs(theta)
     assert x.shape == (count, 4)
     assert x.dtype == torch.float64
@@ -41,7 +43,7 @@ def test_designs_come_in_chunks_that_nobody_sees(count: int, monkeypatch: pytest
 
 def test_the_real_chunks_meet_without_a_seam() -> None:
     pcm = trained_looking((2, 4, 2))
-    theta = unit_points(2 * module._CHUNK + 3, 2)
+    theta = unit_points(2 * module.TUNING.chunk + 3, 2)
     assert torch.allclose(pcm.designs(theta), pcm.trace(theta).x, rtol=0, atol=1e-15)
 
 

@@ -33,15 +33,15 @@ def by_slsqp(given: Programs, i: int) -> FloatArray:
     return np.asarray(found.x[:d])
 
 
-def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, room: float = 0.3, mu: float = 50.0) -> Programs:
-    """Random ones; room: of the rows where p is zero, below which some bind and below zero of which some contradict bounds."""
+def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, slack: float = 0.3, mu: float = 50.0) -> Programs:
+    """Random ones; slack: scale of the slack at p = 0; rows bind where it is small, and cannot be met where it is negative."""
     random = np.random.default_rng(seed)
     root = random.normal(size=(b, d, d))
     return Programs(
         g=random.normal(size=(b, d)) * 3.0,
         H=root @ root.transpose(0, 2, 1) + 0.1 * np.eye(d),
         A=random.normal(size=(b, r, d)),
-        c=room * random.random((b, r)),
+        c=slack * random.random((b, r)),
         low=-random.random((b, d)),
         high=random.random((b, d)),
         mu=np.full(b, mu),
@@ -49,10 +49,10 @@ def programs(seed: int, b: int = 12, d: int = 4, r: int = 3, room: float = 0.3, 
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("room", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
-def test_the_same_as_another_solver(seed: int, room: float, mu: float) -> None:
+@pytest.mark.parametrize(("slack", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
+def test_the_same_as_another_solver(seed: int, slack: float, mu: float) -> None:
     """Rows that bind, that never do, that cannot be obeyed, and that are cheaper to break."""
-    given = programs(seed, room=room, mu=mu)
+    given = programs(seed, slack=slack, mu=mu)
     found = minimise(given)
     for i in range(len(given.g)):
         expected = by_slsqp(given, i)
@@ -71,10 +71,10 @@ def seen_from(given: Programs, p: FloatArray) -> Programs:
 
 
 @pytest.mark.parametrize("near", [0.0, 0.01, 3.0])
-@pytest.mark.parametrize(("room", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
-def test_what_is_continued_ends_at_the_same_minimum(room: float, mu: float, near: float) -> None:
+@pytest.mark.parametrize(("slack", "mu"), [(0.3, 50.0), (5.0, 50.0), (-20.0, 50.0), (-1.0, 0.5)])
+def test_what_is_continued_ends_at_the_same_minimum(slack: float, mu: float, near: float) -> None:
     """From the solution of a program that differs by `near`, seen from where that is."""
-    first = programs(7, b=60, d=6, r=5, room=room, mu=mu)
+    first = programs(7, b=60, d=6, r=5, slack=slack, mu=mu)
     before = minimise(first)
     change = near * np.random.default_rng(8).normal(size=first.g.shape)
     around = seen_from(first, before.p)
@@ -95,7 +95,7 @@ def test_near_programs_are_continued_without_starting_again(monkeypatch: pytest.
 
 
 def test_what_is_guessed_wrong_may_be_left_to_few_iterations() -> None:
-    given = programs(7, b=60, d=2, r=2, room=5.0)
+    given = programs(7, b=60, d=2, r=2, slack=5.0)
     nothing = np.zeros_like(given.c)
     rough, exact = minimise(given, 4), minimise(given)
     assert np.array_equal(continued(given, nothing, 0, 4).p, rough.p)
@@ -107,7 +107,7 @@ def test_what_is_guessed_wrong_may_be_left_to_few_iterations() -> None:
 
 def test_rows_that_say_the_same_are_no_obstacle() -> None:
     """Twice the same row: multipliers are then anything, and the system that guesses solve is singular."""
-    one = programs(3, b=20, d=3, r=2, room=0.05)
+    one = programs(3, b=20, d=3, r=2, slack=0.05)
     A, c = np.concatenate([one.A, one.A], axis=1), np.concatenate([one.c, one.c], axis=1)
     twice = one._replace(A=A, c=c)
     found = continued(twice, np.ones_like(c))
@@ -116,10 +116,10 @@ def test_rows_that_say_the_same_are_no_obstacle() -> None:
     assert none.p.shape == (0, 3)
 
 
-@pytest.mark.parametrize("room", [0.3, 5.0, -20.0, -1.0])
+@pytest.mark.parametrize("slack", [0.3, 5.0, -20.0, -1.0])
 @pytest.mark.parametrize("d", [1, 3, 12])
-def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> None:
-    given = programs(d, b=40, d=d, r=5, room=room)
+def test_a_solution_obeys_the_conditions_of_a_minimum(slack: float, d: int) -> None:
+    given = programs(d, b=40, d=d, r=5, slack=slack)
     found = minimise(given)
     p, lam = found.p, found.multipliers
     over = np.einsum("brd,bd->br", given.A, p) - given.c
@@ -127,7 +127,7 @@ def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> No
     assert (p <= given.high + 1e-9).all()
     assert (lam >= 0.0).all()
     assert (lam <= given.mu[:, None]).all()
-    assert np.abs(lam[over < -1e-4]).max(initial=0.0) < 1e-3  # a row with room has no price
+    assert np.abs(lam[over < -1e-4]).max(initial=0.0) < 1e-3  # a row with slack has no price
     assert np.abs(lam - given.mu[:, None])[over > 1e-4].max(initial=0.0) < 1e-3  # a broken one has the full price
     slope = given.g + np.einsum("bij,bj->bi", given.H, p) + np.einsum("brd,br->bd", given.A, lam)
     inside = (p > given.low + 1e-5) & (p < given.high - 1e-5)
@@ -137,7 +137,7 @@ def test_a_solution_obeys_the_conditions_of_a_minimum(room: float, d: int) -> No
 
 
 def test_without_rows_that_bind_it_is_a_step_of_newton() -> None:
-    given = programs(0, room=1e3)
+    given = programs(0, slack=1e3)
     wide = np.full_like(given.low, 100.0)
     found = minimise(given._replace(c=given.c + 1e3, low=-wide, high=wide))
     inside = np.abs(np.linalg.solve(given.H, -given.g[..., None])[..., 0]).max(1) < 50.0

@@ -1,4 +1,4 @@
-"""Learning from failures: a region that crashes the simulator is avoided, accidents are not mistaken for one."""
+"""The failure model: a region in which the simulator fails is avoided, accidents are not mistaken for one."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def test_a_region_that_fails_is_known_inside_and_outside() -> None:
     assert 0.05 <= failure_model.limit <= 0.5
 
 
-def test_accidents_anywhere_teach_nothing() -> None:
+def test_accidents_anywhere_give_no_model() -> None:
     everything = evaluated(valley(), simulate_valley, 80)
     for seed in range(6):
-        unlucky = [everything[i].point for i in np.random.default_rng(seed).choice(80, size=12, replace=False)]
-        evaluations = with_failures(everything, unlucky.__contains__)
+        failing = [everything[i].point for i in np.random.default_rng(seed).choice(80, size=12, replace=False)]
+        evaluations = with_failures(everything, failing.__contains__)
         assert len(evaluations.failed) == 12
         assert fit_failure_model(evaluations) is None
 
 
 @pytest.mark.parametrize("failures", [0, 1])
-def test_too_few_failures_teach_nothing(failures: int) -> None:
+def test_too_few_failures_give_no_model(failures: int) -> None:
     rows = list(evaluated(valley(), simulate_valley, 20))
     for i in range(failures):
         rows[i] = Evaluation(rows[i].id, "failed", "run", rows[i].point, {}, failure="mesh")
     assert fit_failure_model(Evaluations(valley(), tuple(rows))) is None
 
 
-def test_too_few_measured_designs_teach_nothing() -> None:
+def test_too_few_measured_designs_give_no_model() -> None:
     evaluations = evaluated(valley(), simulate_valley, 20)
     first = evaluations[0].point
     assert fit_failure_model(with_failures(evaluations, lambda p: p != first)) is None
@@ -103,7 +103,7 @@ def test_answers_stay_out_of_a_region_that_fails() -> None:
 
 @pytest.mark.parametrize("blind", [False, True])
 def test_a_run_learns_to_avoid_a_corner_that_fails(blind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The unconstrained optimum lies inside, so that the best designs lie at its edge; a run that learns nothing goes there."""
+    """The unconstrained optimum lies inside, so that the best designs lie at its edge; a run without a model proposes it."""
     problem: Problem = valley()
 
     def fails(p: dict[str, float]) -> bool:

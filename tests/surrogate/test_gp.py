@@ -12,7 +12,7 @@ from botorch.models.model_list_gp_regression import ModelListGP
 from shapes import tensors as data
 
 from cbabo.errors import SurrogateError
-from cbabo.surrogate import Hyperparameters, Surrogates, condition, fit
+from cbabo.surrogate import Hyperparameters, Surrogates, condition, fit, gp
 
 
 def points(b: int, d: int, seed: int = 5) -> torch.Tensor:
@@ -102,7 +102,7 @@ def test_vjp_sums_the_gradients(car: Surrogates, kept: list[int]) -> None:
 def test_chunks_change_nothing(car: Surrogates, monkeypatch: pytest.MonkeyPatch) -> None:
     x = points(300, 11)
     whole, _ = car.mean_and_std(x)
-    monkeypatch.setattr("cbabo.surrogate.gp._CHUNK_ELEMENTS", 11 * 60 * 7)
+    monkeypatch.setattr(gp, "TUNING", replace(gp.TUNING, chunk_elements=11 * 60 * 7))
     assert car._chunk == 7
     torch.testing.assert_close(car.mean_and_std(x)[0], whole, rtol=0, atol=1e-11)
     torch.testing.assert_close(car.mean(x), whole, rtol=0, atol=1e-11)

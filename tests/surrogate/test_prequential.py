@@ -1,4 +1,4 @@
-"""What was foretold is compared with what came, once, in the units of then."""
+"""Predictions of proposed designs are compared with their measurements once, in the units of the prediction."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ def doubles(*rows: list[float]) -> torch.Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def test_errors_are_counted_in_deviations_and_only_once() -> None:
-    said = PrequentialErrors.none(1, 2).with_predictions(
+def test_errors_are_in_standard_deviations_and_counted_once() -> None:
+    record = PrequentialErrors.none(1, 2).with_predictions(
         doubles([0.2], [0.7]), doubles([1.0, 5.0], [2.0, 5.0]), doubles([0.5, 1.0], [0.5, 1.0])
     )
-    after = said.measured(doubles([0.9], [0.2]), doubles([9.0, 9.0], [2.0, 4.0]), NO_WARP)
+    after = record.measured(doubles([0.9], [0.2]), doubles([9.0, 9.0], [2.0, 4.0]), NO_WARP)
     assert after.errors.tolist() == [[2.0, -1.0]]
-    assert after.x.tolist() == [[0.7]]  # still to come
+    assert after.x.tolist() == [[0.7]]  # This design is not yet measured.
     again = after.measured(doubles([0.9], [0.2]), doubles([9.0, 9.0], [2.0, 4.0]), NO_WARP)
     assert again.errors.tolist() == [[2.0, -1.0]]
 
 
-def test_few_errors_say_nothing_and_many_their_root_mean_square() -> None:
+def test_few_errors_are_ignored_and_many_give_their_root_mean_square() -> None:
     x = torch.linspace(0.0, 1.0, 8, dtype=torch.float64).unsqueeze(1)
     zero, one = torch.zeros(8, 1, dtype=torch.float64), torch.ones(8, 1, dtype=torch.float64)
     warp = Warp.none(torch.ones(1, dtype=torch.float64))
-    said = PrequentialErrors.none(1, 1).with_predictions(x, zero, one)
-    assert said.measured(x[:4], 3.0 * one[:4], warp).kappa.tolist() == [0.0]
-    assert said.measured(x, 3.0 * one, warp).kappa.tolist() == [3.0]
+    record = PrequentialErrors.none(1, 1).with_predictions(x, zero, one)
+    assert record.measured(x[:4], 3.0 * one[:4], warp).kappa.tolist() == [0.0]
+    assert record.measured(x, 3.0 * one, warp).kappa.tolist() == [3.0]
 
 
-def test_one_wild_error_is_cut_and_old_ones_are_forgotten() -> None:
+def test_one_large_error_is_clipped_and_old_ones_are_dropped() -> None:
     warp = Warp.none(torch.ones(1, dtype=torch.float64))
-    said = PrequentialErrors.none(1, 1)
+    record = PrequentialErrors.none(1, 1)
     for i in range(20):
         x = doubles([i / 20.0])
         wild = 1e9 if i == 0 else 1.0
-        said = said.with_predictions(x, doubles([0.0]), doubles([1.0])).measured(x, doubles([wild]), warp)
+        record = record.with_predictions(x, doubles([0.0]), doubles([1.0])).measured(x, doubles([wild]), warp)
         if i == 4:
-            assert 10.0 < float(said.kappa[0]) < 20.0
-    assert said.kappa.tolist() == [1.0]
+            assert 10.0 < float(record.kappa[0]) < 20.0
+    assert record.kappa.tolist() == [1.0]
 
 
-def test_an_iteration_foretells_its_batch_and_the_next_one_judges_it() -> None:
+def test_an_iteration_predicts_its_batch_and_the_next_one_compares_it() -> None:
     problem, settings = valley(), Settings.default()
     evaluations = evaluated(problem, simulate_valley, 30)
     batch, state = step(evaluations, Evaluations(problem, ()), None, settings, 0)
-    said = Learner.from_bytes(state).prequential
-    assert said is not None
-    assert len(said.x) == len(batch) == 5
-    assert not len(said.errors)
+    record = Learner.from_bytes(state).prequential
+    assert record is not None
+    assert len(record.x) == len(batch) == 5
+    assert not len(record.errors)
     more = [Evaluation(100 + i, "complete", "run", p, simulate_valley(p), None) for i, p in enumerate(batch)]
     _, state = step(Evaluations(problem, (*evaluations, *more)), Evaluations(problem, ()), state, settings, 0)
     judged = Learner.from_bytes(state).prequential

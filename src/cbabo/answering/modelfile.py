@@ -23,7 +23,7 @@ from cbabo.methods.registry import method_for
 from cbabo.methods.settings import DefaultSettings, PaperSettings, Settings
 from cbabo.network.pcm import PCM
 from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.checksum import checksum
+from cbabo.numerics.codec import checksum
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import Library
 from cbabo.storage.store import versions

@@ -14,7 +14,7 @@ from torch import Tensor
 from cbabo.errors import StorageError, shown
 from cbabo.methods.training import Trainee
 from cbabo.network.pcm import PCM, Adam
-from cbabo.numerics.checksum import checksum
+from cbabo.numerics.codec import checksum
 from cbabo.surrogate import Hyperparameters, Warp
 from cbabo.surrogate.posterior import FitState
 from cbabo.surrogate.prequential import PrequentialErrors

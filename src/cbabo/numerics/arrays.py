@@ -1,4 +1,4 @@
-"""The array type of the package, and checks that what a user gave are numbers."""
+"""The array type of the package, and validation of numbers that a user passes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from numpy.typing import NDArray
 from cbabo.errors import InputError, shown
 
 FloatArray = NDArray[np.float64]
+"""A NumPy array in double precision."""
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Tell whether this is a finite real number (a bool is not)."""
+    """Return whether a value is a finite real number; a bool is not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # an int beyond the largest float
+    except OverflowError:  # The value is an int beyond the largest float.
         return False
 
 
 def finite(where: str, value: object) -> float:
-    """Return a finite number as a float (never -0.0, which equals 0.0 but is written otherwise)."""
+    """Return a finite number as a float; -0.0 becomes 0.0, because both are equal but print differently."""
     if not is_number(value):
         raise InputError(f"{where} must be a finite number, got {shown(value)}")
     return float(value) + 0.0
 
 
 def number_rows(where: str, rows: object, columns: Sequence[str]) -> FloatArray:
-    """Return rows of finite numbers as an array with these columns."""
+    """Return rows of finite numbers as an array (n x number of columns); raise InputError for anything else."""
     expected = f"{where}: expected n rows and {len(columns)} columns ({', '.join(columns)})"
     try:
         array = np.asarray(rows)

@@ -1,8 +1,8 @@
-"""A value minimised under smooth constraints from one start, by SciPy's SLSQP.
+"""One constrained minimisation from one start, by SciPy's SLSQP.
 
 Symbols and shapes
-    v       d       what is sought
-    room    r       not below zero where the constraints are obeyed
+    v       d       variables
+    slack   r       constraint functions; a constraint is met where its slack is not negative
 """
 
 from __future__ import annotations
@@ -17,52 +17,86 @@ from scipy.optimize import Bounds, minimize
 from cbabo.numerics.arrays import FloatArray
 
 ACCURACY = 1e-6
-"""Of a standardised value: far below what surrogates know; rounding errors begin at 1e-8."""
+"""Convergence tolerance for a standardised objective.
 
-_ITERATIONS = 50
+It is far below the error of any surrogate, and far above 1e-8, where rounding errors of the objective begin.
+"""
+
+
+@dataclass(frozen=True)
+class SlsqpTuning:
+    """Numbers that control the minimisation."""
+
+    max_iterations: int = 50
+    """Iterations after which SLSQP stops, converged or not."""
+
+
+TUNING = SlsqpTuning()
 
 
 class Region(NamedTuple):
-    """Bounds of the variables, d each or one number for all; the whole unit cube unless given."""
+    """Bounds of the variables: d numbers each, or one number for all; by default the unit cube.
+
+    Examples:
+        >>> low, high = Region(0.25, np.array([0.5, 0.75])).ends(2)
+        >>> low.tolist(), high.tolist()
+        ([0.25, 0.25], [0.5, 0.75])
+    """
 
     lower: FloatArray | float = 0.0
     upper: FloatArray | float = 1.0
 
     def ends(self, d: int) -> tuple[FloatArray, FloatArray]:
-        """Return both bounds, d each."""
+        """Return the lower and the upper bounds (d each)."""
         return np.broadcast_to(self.lower, d), np.broadcast_to(self.upper, d)
 
 
 CUBE = Region()
+"""The unit cube."""
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where it ended."""
+    """Result of one minimisation."""
 
     v: FloatArray
+    """d, the final variables."""
     multipliers: FloatArray
+    """r, Lagrange multipliers of the constraints."""
 
 
 def minimise(
     value: Callable[[FloatArray], float],
-    slope: Callable[[FloatArray], FloatArray],
-    room: Callable[[FloatArray], FloatArray],
-    room_slope: Callable[[FloatArray], FloatArray],
+    gradient: Callable[[FloatArray], FloatArray],
+    slack: Callable[[FloatArray], FloatArray],
+    slack_jacobian: Callable[[FloatArray], FloatArray],
     start: FloatArray,
     region: Region,
     accuracy: float = ACCURACY,
 ) -> Minimum:
-    """Minimise a value with this slope (d) where room (r, with slope r x d) is not below zero, within a region."""
+    """Minimise a value (gradient: d) subject to slack >= 0 (r, Jacobian r x d) within a region, from one start (d).
+
+    Examples:
+        >>> found = minimise(
+        ...     lambda v: float(v @ v),
+        ...     lambda v: 2.0 * v,
+        ...     lambda v: np.array([v.sum() - 1.0]),
+        ...     lambda v: np.ones((1, 2)),
+        ...     np.array([0.9, 0.3]),
+        ...     CUBE,
+        ... )
+        >>> found.v.round(4).tolist()
+        [0.5, 0.5]
+    """
     low, high = region.ends(len(start))
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),
-        jac=slope,
+        jac=gradient,
         bounds=Bounds(low, high),
-        constraints=[{"type": "ineq", "fun": room, "jac": room_slope}],
+        constraints=[{"type": "ineq", "fun": slack, "jac": slack_jacobian}],
         method="SLSQP",
-        options={"maxiter": _ITERATIONS, "ftol": accuracy},
+        options={"maxiter": TUNING.max_iterations, "ftol": accuracy},
     )
     v = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
     return Minimum(np.clip(v, low, high), np.asarray(found.multipliers))

@@ -1,4 +1,4 @@
-"""Small matrices are quickest on one thread; the second core is worth more to a second process."""
+"""Single-threaded computation: small matrices are fastest on one thread, and other cores can run other processes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller looks for it)
+import scipy.linalg  # noqa: F401  (Its BLAS must be loaded before the controller looks for it.)
 import torch
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread of torch and of every BLAS, and give the caller's numbers back; results are the same to the bit."""
+    """Limit torch and every BLAS library to one thread and restore the previous numbers afterwards.
+
+    Results that were computed with one thread are reproducible to the last bit.
+    """
     before = torch.get_num_threads()
-    with _blas().limit(limits=1, user_api="blas"):
+    with _blas_controller().limit(limits=1, user_api="blas"):
         torch.set_num_threads(1)
         try:
             yield
@@ -24,6 +27,6 @@ def one_thread() -> Iterator[None]:
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    """Find the loaded BLAS libraries once: looking costs more than limiting."""
+def _blas_controller() -> ThreadpoolController:
+    """Return a controller of the loaded BLAS libraries; finding them is slow, so that it is done once."""
     return ThreadpoolController()

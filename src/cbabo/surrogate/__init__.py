@@ -1,4 +1,4 @@
-"""Surrogates: one exact Gaussian process for each raw output, fitted and queried as one batch."""
+"""Surrogates: one exact Gaussian process for each output, fitted and queried as one batch."""
 
 from __future__ import annotations
 

@@ -1,27 +1,41 @@
-"""What surrogates demand of data, and how outputs are standardised.
+"""Validation of training and query data, and standardisation of outputs.
 
 Shapes: x n x d, unit cube; y n x q, natural units; both in double precision, one row for each evaluation.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
+from cbabo.numerics.tolerances import SAME_DESIGN
+
+
+@dataclass(frozen=True)
+class DataTuning:
+    """Numbers of the standardisation."""
+
+    min_relative_scale: float = 1e-12
+    """Standard deviation, as a share of the largest absolute value, up to which an output counts as constant."""
+
+
+TUNING = DataTuning()
 
 
 def standardisation(y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return centre and scale (q each) of outputs y (n x q): mean and deviation (n - 1), the latter 1 for a constant output."""
+    """Return centre and scale (q each) of outputs y (n x q): mean and standard deviation (n - 1), or 1 for a constant output."""
     centre = y.mean(0)
     if len(y) < 2:
         return centre, torch.ones_like(centre)
     scale = y.std(0)
-    return centre, torch.where(scale > 1e-12 * y.abs().amax(0), scale, torch.ones_like(scale))
+    return centre, torch.where(scale > TUNING.min_relative_scale * y.abs().amax(0), scale, torch.ones_like(scale))
 
 
 def check_data(x: Tensor, y: Tensor, least: int) -> None:
-    """Refuse data that are not x (n x d, unit cube) and y (n x q), finite, in double precision, with at least so many rows."""
+    """Raise SurrogateError unless x (n x d, unit cube) and y (n x q) are finite, in double precision, with n >= least."""
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or x.dtype != torch.float64 or y.dtype != torch.float64:
         raise SurrogateError(
             f"Expected x (n x d) and y (n x q) in double precision, got {tuple(x.shape)} {x.dtype} and {tuple(y.shape)} "
@@ -39,7 +53,7 @@ def check_data(x: Tensor, y: Tensor, least: int) -> None:
                 f"Expected finite numbers, got {t[row, column].item()} in {name}, row {row}, column {column}; leave failed "
                 "evaluations out of the data."
             )
-    if bool(((x < -1e-9) | (x > 1.0 + 1e-9)).any()):
+    if bool(((x < -SAME_DESIGN) | (x > 1.0 + SAME_DESIGN)).any()):
         raise SurrogateError(
             f"Expected points in the unit cube, got coordinates from {x.min().item():g} to {x.max().item():g}; scale "
             "variables by their bounds."
@@ -47,7 +61,7 @@ def check_data(x: Tensor, y: Tensor, least: int) -> None:
 
 
 def check_query(x: Tensor, d: int) -> None:
-    """Refuse query points that are not b x d in double precision."""
+    """Raise SurrogateError unless query points are b x d in double precision."""
     if x.ndim != 2 or x.shape[1] != d or x.dtype != torch.float64:
         raise SurrogateError(
             f"Expected query points b x {d} in double precision, got {tuple(x.shape)} {x.dtype}; pass unit-cube points as "

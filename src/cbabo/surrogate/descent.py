@@ -1,4 +1,4 @@
-"""Quasi-Newton descent of many small independent problems at once, with lower bounds.
+"""Batched quasi-Newton minimisation of small independent problems with lower bounds.
 
 Symbols and shapes
     u     q x p    current points, one row for each problem
@@ -6,10 +6,10 @@ Symbols and shapes
     B     q x p x p   approximations of the Hessian, positive definite (damped BFGS, dense: p is small)
     s     q x p    proposed steps
 
-Every round evaluates one trial for each unfinished problem. A trial that lowers J enough is accepted and B learns from it;
-otherwise the same step is shortened. At a bound with the gradient pointing out a coordinate is held, and the step is
-projected onto the bounds. A problem is finished when B predicts a gain below `tolerance` and the free gradient is below its
-root (B may be stale), or when its step cannot be shortened any further.
+Every round evaluates one trial point for each unfinished problem. A trial with a sufficient decrease of J is accepted and B is
+updated; otherwise the step is shortened. A coordinate at its bound whose gradient points outside is fixed, and steps are
+projected onto the bounds. A problem is finished when B predicts a gain below `tolerance` and the gradient of the free
+coordinates is below the root of it (B may be outdated), or when its step is too short.
 """
 
 from __future__ import annotations
@@ -21,28 +21,47 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_LARGEST_STEP = 2.0  # of any coordinate in one step: a factor of e^2 in a lengthscale
-_SUFFICIENT = 1e-4  # Armijo's share of the promised decrease
-_SHORTEST = 1e-6  # share of a step below which the search gives up
+
+@dataclass(frozen=True)
+class DescentTuning:
+    """Numbers that control step lengths and updates of the Hessian approximation."""
+
+    max_step: float = 2.0
+    """Largest change of a coordinate in one step: a factor of e^2 in a lengthscale."""
+    sufficient_decrease: float = 1e-4
+    """Share of the decrease that the gradient predicts, which a trial must reach (Armijo's condition)."""
+    min_step: float = 1e-6
+    """Share of a step below which the line search gives up."""
+    min_shortening: float = 0.1
+    """Smallest factor by which a rejected step is shortened; also the factor where the trial has no value."""
+    max_shortening: float = 0.5
+    """Largest factor by which a rejected step is shortened."""
+    damping: float = 0.2
+    """Share of s'Bs below which Powell's damping keeps s'y, so that B stays positive definite."""
+    min_curvature: float = 1e-10
+    """Ratio s'y / s's below which the first update does not rescale B."""
+
+
+TUNING = DescentTuning()
 
 Function = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(u: o x p, problems: o indices) -> (J: o, g: o x p)."""
+"""Signature of the functions to minimise: (u: o x p, problems: o indices) -> (J: o, g: o x p)."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Where the descents ended."""
+    """Results of the minimisations."""
 
     u: Tensor
-    """q x p, the best points met."""
+    """q x p, the best points found."""
     value: Tensor
-    """q, J there; inf where not even the start had a value."""
+    """q, J at these points; inf where the start has no finite value."""
     curvature: Tensor
-    """q x p x p, B there: the start of the next descent nearby."""
+    """q x p x p, B at these points, with which a later minimisation nearby can start."""
     rounds: int
-    """how many batched evaluations were made."""
+    """Number of batched evaluations."""
     evaluations: int
-    """how many evaluations of single problems were made."""
+    """Number of evaluations of single problems."""
 
 
 def descend(
@@ -54,16 +73,16 @@ def descend(
     tolerance: float,
     max_rounds: int,
 ) -> Descent:
-    """Return the local minimisers of q problems from start (q x p) above lower (p); curvature (q x p x p) is a first B."""
+    """Return local minimisers of q problems from start (q x p) above lower (p); curvature (q x p x p) is the initial B."""
     u = torch.maximum(start, lower)
     q = len(u)
     problems = torch.arange(q)
     value, gradient = function(u, problems)
     B = _first_curvature(gradient) if curvature is None else curvature.clone()
-    scaled = torch.full((q,), curvature is not None)  # whether B knows the scale of its problem
+    scaled = torch.full((q,), curvature is not None)  # Whether B has the scale of its problem.
     step = torch.zeros_like(u)
     length = torch.ones_like(value)
-    renew = torch.ones(q, dtype=torch.bool)  # a new direction is due
+    renew = torch.ones(q, dtype=torch.bool)  # Whether a new direction is needed.
     open_ = value.isfinite()
     rounds, evaluations = 1, q
     while rounds < max_rounds:
@@ -81,55 +100,59 @@ def descend(
         new_value, new_gradient = function(trial, at)
         rounds, evaluations = rounds + 1, evaluations + len(at)
         moved = trial - u[at]
-        promised = (gradient[at] * moved).sum(-1)
-        good = new_value <= value[at] + _SUFFICIENT * promised
-        good &= new_value.isfinite()
-        yes, no = at[good], at[~good]
+        predicted = (gradient[at] * moved).sum(-1)
+        accepted = new_value <= value[at] + TUNING.sufficient_decrease * predicted
+        accepted &= new_value.isfinite()
+        yes, no = at[accepted], at[~accepted]
         if len(yes):
-            y = new_gradient[good] - gradient[yes]
-            B[yes] = _learned(B[yes], moved[good], y, scaled[yes])
+            y = new_gradient[accepted] - gradient[yes]
+            B[yes] = _bfgs_update(B[yes], moved[accepted], y, scaled[yes])
             scaled[yes] = True
-            u[yes], value[yes], gradient[yes] = trial[good], new_value[good], new_gradient[good]
+            u[yes], value[yes], gradient[yes] = trial[accepted], new_value[accepted], new_gradient[accepted]
         renew[yes], renew[no] = True, False
         if len(no):
-            length[no] *= _shortening(promised[~good], new_value[~good] - value[no])
-            open_[no] = length[no] > _SHORTEST
+            length[no] *= _shortening(predicted[~accepted], new_value[~accepted] - value[no])
+            open_[no] = length[no] > TUNING.min_step
     return Descent(u, value, B, rounds, evaluations)
 
 
 def _direction(u: Tensor, gradient: Tensor, B: Tensor, lower: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return steps (o x p), the gain (o) that B predicts, and the largest free component (o) of the gradient; may reset B."""
-    held = (u <= lower) & (gradient > 0)
-    free = (~held).to(u.dtype)
+    """Return steps (o x p), the gain (o) that B predicts, and the largest free gradient component (o); B may be reset."""
+    fixed = (u <= lower) & (gradient > 0)
+    free = (~fixed).to(u.dtype)
     B_free = B * free.unsqueeze(-1) * free.unsqueeze(-2) + torch.diag_embed(1.0 - free)
     g = gradient * free
     factor, info = torch.linalg.cholesky_ex(B_free)
     lost = info != 0
-    if bool(lost.any()):  # rounding has spoilt B: steepest descent, and B starts again
+    if bool(
+        lost.any()
+    ):  # B is not positive definite because of rounding; it is reset and the step is steepest descent.
         B[lost] = _first_curvature(gradient[lost])
         factor[lost] = torch.linalg.cholesky(B[lost])
     s = -torch.cholesky_solve(g.unsqueeze(-1), factor).squeeze(-1)
     gain = -0.5 * (g * s).sum(-1)
     longest = s.abs().amax(-1, keepdim=True)
-    return s * (_LARGEST_STEP / longest.clamp_min(_LARGEST_STEP)), gain, g.abs().amax(-1)
+    return s * (TUNING.max_step / longest.clamp_min(TUNING.max_step)), gain, g.abs().amax(-1)
 
 
 def _first_curvature(gradient: Tensor) -> Tensor:
-    """Return B (o x p x p) with which the first step has unit length."""
+    """Return the multiple of the unit matrix (o x p x p) with which the first step has unit length."""
     eye = torch.eye(gradient.shape[-1], dtype=gradient.dtype)
     return eye * gradient.square().sum(-1).sqrt().clamp_min(1e-12)[:, None, None]
 
 
-def _learned(B: Tensor, s: Tensor, y: Tensor, scaled: Tensor) -> Tensor:
-    """Return B after a step s (o x p) over which the gradient changed by y (o x p): BFGS with Powell's damping."""
+def _bfgs_update(B: Tensor, s: Tensor, y: Tensor, scaled: Tensor) -> Tensor:
+    """Return B updated with a step s (o x p) and the change y (o x p) of the gradient: BFGS with Powell's damping."""
     sy, ss = (s * y).sum(-1), s.square().sum(-1)
     ratio = y.square().sum(-1) / sy.clamp_min(1e-300)
-    rescale = ~scaled & (sy > 1e-10 * ss)
+    rescale = ~scaled & (sy > TUNING.min_curvature * ss)
     eye = torch.eye(B.shape[-1], dtype=B.dtype)
     B = torch.where(rescale[:, None, None], ratio[:, None, None] * eye, B)
     Bs = (B @ s.unsqueeze(-1)).squeeze(-1)
     sBs = (s * Bs).sum(-1)
-    damp = torch.where(sy < 0.2 * sBs, 0.8 * sBs / (sBs - sy), torch.ones_like(sy)).unsqueeze(-1)
+    damp = torch.where(
+        sy < TUNING.damping * sBs, (1.0 - TUNING.damping) * sBs / (sBs - sy), torch.ones_like(sy)
+    ).unsqueeze(-1)
     r = damp * y + (1.0 - damp) * Bs
     sr = (s * r).sum(-1)
     return (
@@ -139,7 +162,8 @@ def _learned(B: Tensor, s: Tensor, y: Tensor, scaled: Tensor) -> Tensor:
     )
 
 
-def _shortening(promised: Tensor, rise: Tensor) -> Tensor:
-    """Return by what share to shorten: the minimiser of the parabola through what is known, within [0.1, 0.5]."""
-    share = -promised / (2.0 * (rise - promised))
-    return torch.where(share.isfinite(), share, torch.full_like(share, 0.1)).clamp(0.1, 0.5)
+def _shortening(predicted: Tensor, change: Tensor) -> Tensor:
+    """Return the factors (o) of rejected steps: minimisers of the parabolas through values and slope, within bounds."""
+    factor = -predicted / (2.0 * (change - predicted))
+    factor = torch.where(factor.isfinite(), factor, torch.full_like(factor, TUNING.min_shortening))
+    return factor.clamp(TUNING.min_shortening, TUNING.max_shortening)

@@ -1,14 +1,14 @@
-"""Learning from failures: where the simulator cannot be asked.
+"""The failure model: the probability that the simulator fails at a design.
 
 Symbols and shapes
     x      n x d    all designs that were tried, unit cube
-    y      n        1 where the evaluation failed, 0 where it was measured
-    p(x)            the probability of a failure: a Gaussian process on y, with noise
+    y      n        labels: 1 where the evaluation failed, 0 where it was measured
+    p(x)            failure probability: the mean of a Gaussian process on y, with noise
 
-A region that crashes the simulator is a bump of p. Failures that happen anywhere are noise: they leave p flat, and then nothing
-is avoided. Which of the two it is, the labels decide: p is used only if it foretells each of them, from all others, clearly
-better than the share of failures does. A design is too risky if p is larger there than at nearly all measured designs, each
-foretold from all others: strict where the region's edge is sharp, lenient where it is not.
+Failures in a region of the design space make p large there; failures that occur anywhere are noise and leave p flat. The model
+is used only if its leave-one-out predictions of the labels have a clearly higher log likelihood than the share of failures has.
+The tolerable probability is a little above the leave-one-out predictions of nearly all measured designs: it is strict where the
+region has a sharp boundary, and lenient where it has not.
 """
 
 from __future__ import annotations
@@ -24,30 +24,54 @@ from cbabo.domain.evaluations import Evaluations
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import Pointwise, Surrogates, fit
 
-_CLEARLY = 4.0  # gain in the labels' log likelihood, besides 1 for each variable, without which failures are accidents
-_SPREADS = 4.0  # median deviations that a tolerable risk may lie above the median of measured designs
-_LIMITS = (0.05, 0.5)
-_SURE = 0.02  # no failure is foretold with less, and none with more than 1 less this
-_FEWEST = 2  # failures, and measured designs, without which nothing can be told apart
+
+@dataclass(frozen=True)
+class FailureTuning:
+    """Numbers that control the failure model."""
+
+    min_gain: float = 4.0
+    """Gain in the labels' log likelihood, plus 1 for each variable, below which failures count as accidents."""
+    spreads: float = 4.0
+    """Median absolute deviations of the tolerable probability above the median of the measured designs' predictions."""
+    min_limit: float = 0.05
+    """Smallest tolerable probability."""
+    max_limit: float = 0.5
+    """Largest tolerable probability."""
+    min_probability: float = 0.02
+    """Predictions are clipped to this distance from 0 and 1, so that one wrong label cannot dominate the log likelihood."""
+    min_count: int = 2
+    """Smallest number of failures, and of measured designs, to fit a model to."""
+
+
+TUNING = FailureTuning()
 
 
 @dataclass(frozen=True, eq=False)
 class FailureModel:
-    """The probability of a failure at any design."""
+    """The failure probability at any design, and the largest tolerable one.
+
+    Examples:
+        Failures wherever the only variable exceeds 0.7:
+
+        >>> x = torch.linspace(0.0, 1.0, 11, dtype=torch.float64).unsqueeze(1)
+        >>> model = FailureModel(fit(x, (x > 0.7).double()), limit=0.2)
+        >>> (model.probability(torch.tensor([[0.2], [0.9]], dtype=torch.float64)) > model.limit).tolist()
+        [False, True]
+    """
 
     surrogates: Surrogates
-    """Of the labels: one output."""
+    """Surrogate of the labels: one output."""
     limit: float
-    """The largest tolerable probability."""
+    """Largest tolerable probability."""
 
     def probability(self, x: Tensor) -> Tensor:
-        """Return p (b) at x (b x d)."""
-        return self.surrogates.mean(x)[:, 0].clamp(0.0, 1.0 - _SURE)
+        """Return the failure probability (b) at x (b x d)."""
+        return self.surrogates.mean(x)[:, 0].clamp(0.0, 1.0 - TUNING.min_probability)
 
     def excess(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return by how much p at one design exceeds the limit, and its derivative (d)."""
-        z, slope = self._pointwise.mean_and_jacobian(x)
-        return float(z[0] * self._scale + self._centre) - self.limit, slope[0] * self._scale
+        """Return the excess of the probability over the limit at one design x (d), and its gradient (d)."""
+        z, jacobian = self._pointwise.mean_and_jacobian(x)
+        return float(z[0] * self._scale + self._centre) - self.limit, jacobian[0] * self._scale
 
     @cached_property
     def _pointwise(self) -> Pointwise:
@@ -63,24 +87,24 @@ class FailureModel:
 
 
 def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
-    """Return what failures teach; None if nothing."""
+    """Fit a failure model to all evaluations; return None if there are too few failures or they are accidents."""
     measured, failed = evaluations.complete, evaluations.failed
-    if min(len(measured), len(failed)) < _FEWEST:
+    if min(len(measured), len(failed)) < TUNING.min_count:
         return None
     x = torch.from_numpy(np.vstack([measured.x, failed.x]))
     y = torch.cat([torch.zeros(len(measured)), torch.ones(len(failed))]).double().unsqueeze(1)
     surrogates = fit(x, y)
-    foretold = surrogates.leave_one_out()[0][:, 0]
+    predicted = surrogates.leave_one_out()[0][:, 0]
     share = (y.sum() - y[:, 0]) / (len(y) - 1)
-    if _score(foretold, y[:, 0]) - _score(share, y[:, 0]) < _CLEARLY + x.shape[1]:
+    if _log_likelihood(predicted, y[:, 0]) - _log_likelihood(share, y[:, 0]) < TUNING.min_gain + x.shape[1]:
         return None
-    safe = foretold[: len(measured)].clamp(0.0, 1.0)
-    usual = safe.median()
-    spread = (safe - usual).abs().median()
-    return FailureModel(surrogates, float((usual + _SPREADS * spread).clamp(*_LIMITS)))
+    safe = predicted[: len(measured)].clamp(0.0, 1.0)
+    median = safe.median()
+    spread = (safe - median).abs().median()
+    return FailureModel(surrogates, float((median + TUNING.spreads * spread).clamp(TUNING.min_limit, TUNING.max_limit)))
 
 
-def _score(p: Tensor, y: Tensor) -> float:
+def _log_likelihood(p: Tensor, y: Tensor) -> float:
     """Return the log likelihood of labels y given probabilities p (n each)."""
-    p = p.clamp(_SURE, 1.0 - _SURE)
+    p = p.clamp(TUNING.min_probability, 1.0 - TUNING.min_probability)
     return float((y * p.log() + (1.0 - y) * (1.0 - p).log()).sum())

@@ -1,20 +1,21 @@
-"""Fitting surrogates: hyperparameters by maximum a posteriori, all outputs together, warm from the last fit.
+"""Fits of the surrogates: maximum-a-posteriori hyperparameters of all outputs together, warm-started from the last fit.
 
 Symbols and shapes
     x    n x d    evaluated points, unit cube; y  n x q  outputs, natural units
     u    q x p    log lengthscales and log noise, p = d + 1
-    starts   t x p   where a descent from scratch begins, the same for every output
+    starts   t x p   initial points of a cold fit, the same for every output
 
-Warm, a fit descends from the last hyperparameters with the curvature learned there: five evaluations or so. A first fit
-explores: it descends roughly from every start and goes on with the best. A warm fit explores too, and keeps the better for each
-output, when the data have grown by `growth` since the last exploration; and for one output, when its objective has become
-worse than at the last fit. With more than 256 evaluations the starts descend on 256 of them.
+A warm fit starts at the last hyperparameters with the Hessian approximation found there; it takes about five evaluations of the
+objective. A cold fit explores: it minimises coarsely from every start and continues with the best result. A warm fit explores,
+too, and keeps the better result for each output, when the data have grown by `growth` since the last exploration; and for a
+single output, when its objective is worse than at the last fit. With more than 256 evaluations the coarse minimisations use 256
+of them.
 
-Failure, one policy: a trial whose covariance has no Cholesky factor counts as infinitely bad, so its step is shortened; if a
-start has none, that start is dropped; if the warm start is dropped, the output explores; if all are dropped, the starts are
-tried with noise raised tenfold, up to 1; then SurrogateError.
+Factorisations that fail: a trial whose covariance matrix has no Cholesky factor has an infinite objective, so that its step is
+shortened; a start without a factor is dropped; if the warm start is dropped, the output explores; if all starts are dropped, they
+are tried with tenfold noise, up to a variance of 1, beyond which SurrogateError is raised.
 
-Everything runs on one thread (the caller's count is restored) and is the same to the last bit on the same machine.
+Everything runs on one thread (the number of threads is restored) and is reproducible to the last bit on the same machine.
 """
 
 from __future__ import annotations
@@ -33,10 +34,22 @@ from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
 
-_SUBSET = 256  # evaluations that starts from scratch see at most
-_ROUGH = 1e-4  # tolerance of their descents; the best one goes on
-_FEW_VARIABLES = 4  # up to which the search has further starts
-_SURPRISE = 0.02  # rise of the objective per evaluation since the last fit that makes an output explore
+
+@dataclass(frozen=True)
+class FitTuning:
+    """Numbers that control the search for hyperparameters."""
+
+    subset: int = 256
+    """Evaluations that the coarse minimisations of a cold fit use at most."""
+    coarse_tolerance: float = 1e-4
+    """Tolerance of the coarse minimisations; only the best result is continued with the full tolerance."""
+    few_variables: int = 4
+    """Number of variables up to which there are further starts, because outputs with poles then have many local optima."""
+    surprise: float = 0.02
+    """Increase of the objective per evaluation since the last fit from which on a single output explores."""
+
+
+TUNING = FitTuning()
 
 
 def fit(
@@ -51,23 +64,32 @@ def fit(
     family: Tensor | None = None,
     stretch: Tensor | None = None,
 ) -> Surrogates:
-    """Return surrogates fitted to x (n x d, unit cube) and y (n x q, natural units), double precision.
+    """Fit surrogates to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
-    `warm` are the hyperparameters of an earlier fit to the same problem; `growth` 1 explores every time, inf never again.
-    `tolerance` is the gain in the objective per evaluation below which a descent ends. `family` (q) and `stretch` (q x d) are
-    each output's form (see `Hyperparameters`).
+    `warm` are the hyperparameters of an earlier fit to the same problem. With `growth` 1 every fit explores, with inf only the
+    first one. `tolerance` is the gain in the objective per evaluation below which a minimisation ends. `family` (q) and `stretch`
+    (q x d) are the form of each output (see `Hyperparameters`).
+
+    Examples:
+        >>> x = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(1)
+        >>> first = fit(x, torch.sin(3.0 * x))
+        >>> again = fit(x, torch.sin(3.0 * x), warm=first.hyperparameters)
+        >>> again.hyperparameters.explored
+        6
     """
     check_data(x, y, least=2)
     if warm is not None:
         check_same_problem(warm, x, y)
     with one_thread(), torch.no_grad():
-        x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # alignment decides last bits
+        x, y = (
+            t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y)
+        )  # Alignment affects the last bits.
         d = x.shape[1]
         centre, scale = standardisation(y)
-        sound = centre.isfinite() & scale.isfinite()
-        if not bool(sound.all()):
+        finite = centre.isfinite() & scale.isfinite()
+        if not bool(finite.all()):
             raise SurrogateError(
-                f"Expected outputs with a finite spread, got values too large for it in output {int((~sound).nonzero()[0])}; "
+                f"Expected outputs with a finite spread, got values too large for it in output {int((~finite).nonzero()[0])}; "
                 "change its unit."
             )
         priors = priors or Priors.botorch(d)
@@ -75,9 +97,9 @@ def fit(
         objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, family)
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
-            found, explored = search.from_scratch(torch.arange(y.shape[1])), len(x)
+            found, explored = search.cold(torch.arange(y.shape[1])), len(x)
         else:
-            found, explored = search.from_last(warm, growth)
+            found, explored = search.warm(warm, growth)
         lengthscales, noise = found.u[:, :d].exp(), found.u[:, d].exp()
         hyperparameters = Hyperparameters(
             lengthscales, noise, noise, found.curvature, found.value, explored, None, family, stretch
@@ -90,30 +112,32 @@ def fit(
 
 @dataclass(frozen=True)
 class _Search:
+    """Search for the hyperparameters that minimise the objective."""
+
     objective: Objective
     tolerance: float
     max_rounds: int
 
-    def from_last(self, warm: Hyperparameters, growth: float) -> tuple[Descent, int]:
-        """Return the best for each output, and the number of evaluations at the last exploration."""
-        u = torch.cat([warm.lengthscales, warm.noise.unsqueeze(-1)], dim=-1).log()
+    def warm(self, last: Hyperparameters, growth: float) -> tuple[Descent, int]:
+        """Return the result of a warm start, and the number of evaluations at the last exploration."""
+        u = torch.cat([last.lengthscales, last.noise.unsqueeze(-1)], dim=-1).log()
         outputs = torch.arange(len(u))
-        found = self._descend(self.objective, outputs, u, warm.curvature, self.tolerance)
+        found = self._descend(self.objective, outputs, u, last.curvature, self.tolerance)
         n = self.objective.x.shape[-2]
-        explore = n >= growth * warm.explored
+        explore = n >= growth * last.explored
         surprised = ~found.value.isfinite()
-        if warm.value is not None:
-            surprised |= found.value > warm.value + _SURPRISE
+        if last.value is not None:
+            surprised |= found.value > last.value + TUNING.surprise
         due = outputs if explore else surprised.nonzero().squeeze(-1)
         if len(due):
-            found = _better(found, self.from_scratch(due), due)
-        return found, n if explore else warm.explored
+            found = _keep_better(found, self.cold(due), due)
+        return found, n if explore else last.explored
 
-    def from_scratch(self, outputs: Tensor) -> Descent:
-        """Return the best of all starts for the given outputs (o indices)."""
+    def cold(self, outputs: Tensor) -> Descent:
+        """Return the best result of all starts for the given outputs (o indices)."""
         starts = self._starts(outputs)
         while True:
-            found = self._best_of(starts, outputs)
+            found = self._minimise_from(starts, outputs)
             if bool(found.value.isfinite().all()):
                 return found
             if bool((starts[..., -1] >= 0.0).all()):
@@ -129,15 +153,16 @@ class _Search:
         d, family = self.objective.x.shape[-1], self.objective.family
         starts = _starts(self.objective.priors, d).unsqueeze(1).repeat(1, len(outputs), 1)
         if family is not None:
-            starts[:, family[outputs] == kernel.ADDITIVE, :d] -= 0.5 * math.log(d)  # distances do not grow with d
+            starts[:, family[outputs] == kernel.ADDITIVE, :d] -= 0.5 * math.log(d)  # Its distances do not grow with d.
         return torch.maximum(starts, self.objective.priors.lower(d))
 
-    def _best_of(self, starts: Tensor, outputs: Tensor) -> Descent:
+    def _minimise_from(self, starts: Tensor, outputs: Tensor) -> Descent:
+        """Minimise coarsely from starts (t x o x p) and return the best result for each output, continued."""
         t, o = len(starts), len(outputs)
-        thinned = self.objective.thinned(_SUBSET)
-        rough = self._descend(thinned, outputs.repeat(t), starts.flatten(0, 1), None, _ROUGH)
-        at = rough.value.reshape(t, o).argmin(0) * o + torch.arange(o)
-        return self._descend(self.objective, outputs, rough.u[at], rough.curvature[at], self.tolerance)
+        thinned = self.objective.thinned(TUNING.subset)
+        coarse = self._descend(thinned, outputs.repeat(t), starts.flatten(0, 1), None, TUNING.coarse_tolerance)
+        at = coarse.value.reshape(t, o).argmin(0) * o + torch.arange(o)
+        return self._descend(self.objective, outputs, coarse.u[at], coarse.curvature[at], self.tolerance)
 
     def _descend(
         self, objective: Objective, outputs: Tensor, u: Tensor, curvature: Tensor | None, tolerance: float
@@ -150,29 +175,30 @@ class _Search:
 
 
 def _starts(priors: Priors, d: int) -> Tensor:
-    """Return starts (t x p): the priors' modes as in BoTorch; short lengthscales; shortish ones with much noise.
+    """Return starts (t x p): the modes of the priors as in BoTorch, short lengthscales, and medium ones with much noise.
 
-    With few variables outputs that have poles show many optima, so that there are more: very short ones with little noise, and
-    for each variable one where it alone has a short lengthscale. Cold fits of three_truss, 24 fresh seeds, n = 30, 100, 200:
-    one of 72 was below BoTorch's by more than 0.001 per evaluation in some output.
+    With few variables there are further starts, because outputs with poles have many local optima then: very short lengthscales
+    with little noise, and for each variable a start at which only its lengthscale is short. Of 72 cold fits to three_truss (24
+    new seeds, n = 30, 100, 200) one was worse than BoTorch's by more than 0.001 per evaluation in some output.
     """
     root = math.sqrt(d / 2.0)
     starts = [priors.start(d), _start(d, 0.1 * root, 1e-2), _start(d, 0.3 * root, 0.3)]
-    if d <= _FEW_VARIABLES:
+    if d <= TUNING.few_variables:
         starts.append(_start(d, 0.03 * root, 2e-4))
         for i in range(d):
-            alone = _start(d, 5.0 * root, 3e-2)
-            alone[i] = math.log(0.15)
-            starts.append(alone)
+            one_short = _start(d, 5.0 * root, 3e-2)
+            one_short[i] = math.log(0.15)
+            starts.append(one_short)
     return torch.maximum(torch.stack(starts), priors.lower(d))
 
 
 def _start(d: int, lengthscale: float, noise: float) -> Tensor:
+    """Return u (p) with equal lengthscales."""
     return torch.tensor([lengthscale] * d + [noise], dtype=torch.float64).log()
 
 
-def _better(a: Descent, b: Descent, outputs: Tensor) -> Descent:
-    """Return a with b's rows, which are of the given outputs, where they are lower."""
+def _keep_better(a: Descent, b: Descent, outputs: Tensor) -> Descent:
+    """Return a with the rows of b, which belong to the given outputs, where the value of b is lower."""
     lower = b.value < a.value[outputs]
     at = outputs[lower]
     u, value, curvature = a.u.clone(), a.value.clone(), a.curvature.clone()

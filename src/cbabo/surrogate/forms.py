@@ -1,14 +1,15 @@
-"""Choosing each output's form: how it is warped, how its variables are stretched, which kernel it has.
+"""Selection of each output's form: its warp, the stretch of its variables and its kernel family.
 
-Forms are compared by the posterior density of the outputs in their own unit (the warp's Jacobian included) at the best
-hyperparameters near those of the present form, one aspect after the other. The present form is kept unless another one is
-clearly better, and an output that is predicted almost exactly keeps its form without asking.
+Candidate forms are compared by the posterior density of the outputs in natural units (the log Jacobian of the warp is
+included), at hyperparameters that are fitted from those of the current form. Warp, stretch and kernel family are selected one
+after the other. The current form is kept unless another one is clearly better, and an output that is predicted almost exactly
+keeps its form without a comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -19,107 +20,156 @@ from cbabo.surrogate.gp import Hyperparameters, Surrogates
 from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.warp import Warp
 
-_CLEARLY = 3.0  # gain in log density without which the present form is kept
-_STRONG = 5.0  # gain besides, without which nothing is taken for a sum: with few evaluations much looks like one
-_FEWEST, _EACH = 40, 4  # evaluations without which nothing is either: in any case, and for each variable
-_POORLY = 0.03  # of an output's deviation: leave-one-out error below which it is not asked whether it is a sum
-_EXACTLY = 1e-3  # of an output's deviation: leave-one-out error below which its form is good enough
-_ROUGHLY = 1e-3  # tolerance of the fits that are compared
-_ROUNDS = 60
-_MOST = 100  # evaluations by which forms are compared
-_STRETCHES = (0.0, 2.0, 4.0, 6.0)
-_NARROW = (0.5, 0.05)  # widths of a warp at an output's end: of its way to the median, and of its limits' range
-_NEAR = 1.5  # ranges of the limits between their middle and such an end, beyond which the latter is not tried
+
+@dataclass(frozen=True)
+class FormTuning:
+    """Numbers that control the selection of forms and the fits to formed outputs."""
+
+    min_gain: float = 3.0
+    """Gain in log density below which the current form is kept."""
+    additive_gain: float = 5.0
+    """Further gain below which no output becomes additive: with few evaluations many functions look like a sum."""
+    additive_evaluations: int = 40
+    """Evaluations below which no output becomes additive, whatever the number of variables."""
+    additive_evaluations_per_variable: int = 4
+    """Evaluations for each variable below which no output becomes additive."""
+    additive_error: float = 0.03
+    """Leave-one-out error, in standard deviations of the output, up to which the additive kernel is not tried."""
+    exact_error: float = 1e-3
+    """Leave-one-out error, in standard deviations of the output, up to which the current form is good enough."""
+    comparison_tolerance: float = 1e-3
+    """Tolerance of the fits that are compared: coarse, since forms must differ clearly."""
+    comparison_rounds: int = 60
+    """Rounds of the fits that are compared."""
+    comparison_evaluations: int = 100
+    """Evaluations that are used for the comparison at most."""
+    stretches: tuple[float, ...] = (0.0, 2.0, 4.0, 6.0)
+    """Candidate stretches for all variables."""
+    end_widths: tuple[float, ...] = (0.5, 0.05)
+    """Widths of a warp that is centred at an output's end: shares of its distance to the median and of its limits' range."""
+    end_distance: float = 1.5
+    """Distance of an output's end from the middle of its limits, in ranges of the limits, beyond which the end is not tried."""
+    tolerance: float = 1e-5
+    """Tolerance of the fits to the outputs as formed."""
+    growth: float = 2.0
+    """Growth of the data between two fits to the outputs as formed that explore all starts."""
+
+
+TUNING = FormTuning()
 
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """The form of every output."""
+    """The form of every output.
+
+    Examples:
+        >>> forms = Forms.plain(torch.ones(1, dtype=torch.float64), d=1)
+        >>> x = torch.linspace(0.0, 1.0, 8, dtype=torch.float64).unsqueeze(1)
+        >>> surrogates = forms.fit(x, x.square(), warm=None)
+        >>> surrogates.mean(torch.tensor([[0.6]], dtype=torch.float64)).round(decimals=2).tolist()
+        [[0.36]]
+    """
 
     warp: Warp
-    family: Tensor
-    """q, the kernel: smooth, rough or additive."""
+    family: Tensor = field(metadata={"dtype": torch.int64})
+    """q, kernel family: SMOOTH, ROUGH or ADDITIVE."""
     stretch: Tensor
-    """q x d, a: variables enter as log(1 + (e^a - 1) x) / a; 0 leaves them as they are."""
+    """q x d, a: variables enter as log(1 + (e^a - 1) x) / a; 0 leaves them unchanged."""
 
     @classmethod
     def plain(cls, orientation: Tensor, d: int) -> Forms:
-        """Return the simplest form for outputs with these orientations (q)."""
+        """Return the simplest forms of outputs with these orientations (q): not warped, not stretched, smooth."""
         q = len(orientation)
         return cls(Warp.none(orientation), torch.zeros(q, dtype=torch.int64), torch.zeros(q, d, dtype=torch.float64))
 
-    def alike(self, other: Forms) -> bool:
-        """Whether lengthscales mean the same in both."""
+    def same_lengthscales(self, other: Forms) -> bool:
+        """Return whether lengthscales have the same meaning in both, which additive kernels change."""
         return bool(((self.family == kernel.ADDITIVE) == (other.family == kernel.ADDITIVE)).all())
 
     def fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None) -> Surrogates:
-        """Return surrogates of the warped outputs; warm: where to start, perhaps of other forms."""
-        if warm is not None and warm.family is not None and not self.alike(replace(self, family=warm.family)):
+        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms."""
+        if (
+            warm is not None
+            and warm.family is not None
+            and not self.same_lengthscales(replace(self, family=warm.family))
+        ):
             warm = replace(warm, explored=0)
         priors = Priors.sharp(x.shape[1])
-        warped = self.warp.forward(y)
         return fit(
-            x, warped, priors=priors, warm=warm, family=self.family, stretch=self.stretch, tolerance=1e-5, growth=2.0
+            x,
+            self.warp.forward(y),
+            priors=priors,
+            warm=warm,
+            family=self.family,
+            stretch=self.stretch,
+            tolerance=TUNING.tolerance,
+            growth=TUNING.growth,
         )
 
 
 def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, fitted: Surrogates) -> Forms:
-    """Return the forms for x (n x d, unit cube) and y (n x q, natural units).
+    """Return the selected forms for x (n x d, unit cube) and y (n x q, natural units); takes several fits of all outputs.
 
-    ranges: q x 2, where each output's limits may lie (nan: nowhere); ratio: d, log(upper / lower bound) of each variable, 0 where
-    that is no number; fitted: the surrogates of the present forms.
+    ranges: q x 2, ranges of each output's limits (nan where it has none); ratio: d, log(upper / lower bound) of each variable, 0
+    where it does not exist; present: the current forms; fitted: surrogates of the current forms.
     """
     mean, _ = fitted.leave_one_out()
     error = ((mean - fitted.y) / fitted.scale).square().mean(0).sqrt()
-    due = (error > _EXACTLY).nonzero().squeeze(-1)
+    due = (error > TUNING.exact_error).nonzero().squeeze(-1)
     if not len(due):
         return present
-    keep = torch.arange(min(_MOST, len(x))) * len(x) // min(_MOST, len(x))
-    contest = _Contest(x[keep], y[keep][:, due], _of(fitted.hyperparameters, due))
-    best = _pick(present, due)
-    best = contest.best(best, [replace(best, warp=w) for w in _warps(y[:, due], ranges[due], best.warp)])
-    stretches = [torch.full_like(best.stretch, a) for a in _STRETCHES]
+    count = min(TUNING.comparison_evaluations, len(x))
+    keep = torch.arange(count) * len(x) // count
+    comparison = _Comparison(x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due))
+    best = _forms_of(present, due)
+    best = comparison.select(best, [replace(best, warp=w) for w in _candidate_warps(y[:, due], ranges[due], best.warp)])
+    stretches = [torch.full_like(best.stretch, a) for a in TUNING.stretches]
     if bool((ratio > 0).any()):
         stretches.append(ratio.expand_as(best.stretch))
-    plainly = (best.family == kernel.ADDITIVE).unsqueeze(-1)  # sums are of the variables as they are
-    best = contest.best(best, [replace(best, stretch=torch.where(plainly, 0.0, s)) for s in stretches])
-    none = Warp.none(best.warp.orientation)
+    additive = (best.family == kernel.ADDITIVE).unsqueeze(-1)  # Additive outputs have no stretch.
+    best = comparison.select(best, [replace(best, stretch=torch.where(additive, 0.0, s)) for s in stretches])
     radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
-    summed = Forms(none, torch.full_like(best.family, kernel.ADDITIVE), torch.zeros_like(best.stretch))
-    best = contest.best(best, radial)
-    poor = ((error[due] > _POORLY) | (best.family == kernel.ADDITIVE)).nonzero().squeeze(-1)
-    if len(x) >= max(_FEWEST, _EACH * x.shape[1]) and len(poor):
-        sums = [_pick(replace(summed, warp=w), poor) for w in (best.warp, none)]
-        best = _put(best, poor, contest.among(poor).best(_pick(best, poor), sums))
-    return _put(present, due, best)
+    best = comparison.select(best, radial)
+    poor = ((error[due] > TUNING.additive_error) | (best.family == kernel.ADDITIVE)).nonzero().squeeze(-1)
+    enough = max(TUNING.additive_evaluations, TUNING.additive_evaluations_per_variable * x.shape[1])
+    if len(x) >= enough and len(poor):
+        none = Warp.none(best.warp.orientation)
+        plain = Forms(none, torch.full_like(best.family, kernel.ADDITIVE), torch.zeros_like(best.stretch))
+        sums = [_forms_of(replace(plain, warp=w), poor) for w in (best.warp, none)]
+        best = _with_forms(best, poor, comparison.among(poor).select(_forms_of(best, poor), sums))
+    return _with_forms(present, due, best)
 
 
 @dataclass(frozen=True, eq=False)
-class _Contest:
+class _Comparison:
+    """Comparison of candidate forms on a part of the data."""
+
     x: Tensor
     y: Tensor
     warm: Hyperparameters
+    """Hyperparameters of the current forms."""
 
-    def best(self, present: Forms, others: list[Forms]) -> Forms:
-        """Return for each output the best form, the present one unless another is clearly better."""
+    def select(self, present: Forms, others: list[Forms]) -> Forms:
+        """Return the best form of each output: the current one unless another is clearly better."""
         candidates = [present, *others]
-        near = [
-            c for c in candidates if c.alike(present)
-        ]  # hyperparameters mean the same: descend from the present ones
-        far = [c for c in candidates if not c.alike(present)]
-        found = self._densities(near, self._start(len(near))) + (self._densities(far, None) if far else [])
+        # Where lengthscales have the same meaning, fits start at the current hyperparameters.
+        near = [c for c in candidates if c.same_lengthscales(present)]
+        far = [c for c in candidates if not c.same_lengthscales(present)]
+        found = self._log_densities(near, self._start(len(near))) + (self._log_densities(far, None) if far else [])
         candidates, density = near + far, torch.stack(found)
-        density[0] += _CLEARLY
+        density[0] += TUNING.min_gain
         for i, candidate in enumerate(candidates):
-            density[i] -= _STRONG * ((candidate.family == kernel.ADDITIVE) & (present.family != kernel.ADDITIVE))
+            becomes_additive = (candidate.family == kernel.ADDITIVE) & (present.family != kernel.ADDITIVE)
+            density[i] -= TUNING.additive_gain * becomes_additive
         at, q = density.argmax(0), torch.arange(self.y.shape[1])
-        return _combined(candidates, lambda parts: torch.stack(parts)[at, q])
+        return _combine(candidates, lambda parts: torch.stack(parts)[at, q])
 
-    def among(self, outputs: Tensor) -> _Contest:
-        """Return the contest of some outputs (indices) only."""
-        return _Contest(self.x, self.y[:, outputs], _of(self.warm, outputs))
+    def among(self, outputs: Tensor) -> _Comparison:
+        """Return the comparison for some outputs (indices) only."""
+        return _Comparison(self.x, self.y[:, outputs], _hyperparameters_of(self.warm, outputs))
 
-    def _densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
+    def _log_densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
+        """Return the log posterior density of the outputs (q) for each candidate, by one fit of all of them."""
         n, q = self.y.shape
         fitted = fit(
             self.x,
@@ -129,15 +179,15 @@ class _Contest:
             growth=torch.inf,
             family=torch.cat([f.family for f in candidates]),
             stretch=torch.cat([f.stretch for f in candidates]),
-            tolerance=_ROUGHLY,
-            max_rounds=_ROUNDS,
+            tolerance=TUNING.comparison_tolerance,
+            max_rounds=TUNING.comparison_rounds,
         )
         assert fitted.hyperparameters.value is not None
         log = -n * (fitted.hyperparameters.value + fitted.scale.log())
         return [part + f.warp.log_slope(self.y).sum(0) for part, f in zip(log.split(q), candidates, strict=True)]
 
     def _start(self, c: int) -> Hyperparameters:
-        """Return the present hyperparameters for so many candidates."""
+        """Return the current hyperparameters, repeated for c candidates."""
         warm = self.warm
         return Hyperparameters(
             warm.lengthscales.repeat(c, 1),
@@ -148,8 +198,8 @@ class _Contest:
         )
 
 
-def _warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
-    """Return candidate warps, each for all outputs."""
+def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
+    """Return candidate warps, each for all outputs: centred at the median, between the limits, and at the outputs' ends."""
     none = Warp.none(present.orientation)
     y = none.orientation * y
     levels = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=y.dtype)
@@ -157,38 +207,45 @@ def _warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
     ends = none.orientation.unsqueeze(-1) * ranges
     between, span = ends.mean(1), (ends[:, 1] - ends[:, 0]).abs()
     found = [(middle, 0.5 * (upper - lower)), (between, 0.5 * span)]
-    for share in _NARROW:
+    for share in TUNING.end_widths:
         found += [(low, share * (middle - low)), (high, share * (high - middle))]
-        for end in (low, high):  # limits ask how far an output is from its end, however many values lie there
-            found.append((end, torch.where((end - between).abs() <= _NEAR * span, share * span, 0.0)))
+        # A limit asks for the distance of an output from its end, however many values are close to that end.
+        for end in (low, high):
+            near = (end - between).abs() <= TUNING.end_distance * span
+            found.append((end, torch.where(near, share * span, 0.0)))
     warps = [none]
     for centre, width in found:
-        sound = (width > 0) & width.isfinite() & centre.isfinite()
+        valid = (width > 0) & width.isfinite() & centre.isfinite()
         warps.append(
-            Warp(none.orientation, torch.where(sound, centre, none.centre), torch.where(sound, width, none.width))
+            Warp(none.orientation, torch.where(valid, centre, none.centre), torch.where(valid, width, none.width))
         )
     return warps
 
 
-def _combined(forms: list[Forms], join: Callable[[list[Tensor]], Tensor]) -> Forms:
+def _combine(forms: list[Forms], join: Callable[[list[Tensor]], Tensor]) -> Forms:
+    """Return forms whose tensors are joined from those of several forms."""
     warps = [f.warp for f in forms]
     warp = Warp(*(join([getattr(w, part) for w in warps]) for part in ("orientation", "centre", "width")))
     return Forms(warp, join([f.family for f in forms]), join([f.stretch for f in forms]))
 
 
-def _pick(forms: Forms, at: Tensor) -> Forms:
+def _forms_of(forms: Forms, at: Tensor) -> Forms:
+    """Return the forms of some outputs (indices)."""
     return Forms(forms.warp.at(at), forms.family[at], forms.stretch[at])
 
 
-def _put(forms: Forms, at: Tensor, new: Forms) -> Forms:
+def _with_forms(forms: Forms, at: Tensor, new: Forms) -> Forms:
+    """Return forms in which those of some outputs (indices) are replaced."""
+
     def join(parts: list[Tensor]) -> Tensor:
         whole = parts[0].clone()
         whole[at] = parts[1]
         return whole
 
-    return _combined([forms, new], join)
+    return _combine([forms, new], join)
 
 
-def _of(h: Hyperparameters, at: Tensor) -> Hyperparameters:
+def _hyperparameters_of(h: Hyperparameters, at: Tensor) -> Hyperparameters:
+    """Return the hyperparameters of some outputs (indices)."""
     curvature = None if h.curvature is None else h.curvature[at]
     return Hyperparameters(h.lengthscales[at], h.noise[at], h.constant[at], curvature)

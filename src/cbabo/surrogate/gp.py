@@ -1,4 +1,4 @@
-"""Fitted surrogates: one exact Gaussian process for each raw output, queried as one batch.
+"""Fitted surrogates: one exact Gaussian process for each output, queried as one batch.
 
 Symbols and shapes
     n, d, q, b   evaluations, variables, outputs, query points
@@ -8,9 +8,11 @@ Symbols and shapes
     L        q x n x n   Cholesky factor of K = k(x, x) + eta I
     a        q x n    K^-1 (z - c)
 
-At a query point with correlations k to the data: mean = m + s (c + k'a), variance = s^2 (1 - |v|^2) with v = L^-1 k: the
-latent function's, without noise, as BoTorch's posterior. Derivatives by x go through dh/dx (see kernel): with w = K^-1 k,
-dmean = s a'dk and dstd = -(s^2 / std) w'dk. Triangular solves, not K^-1: as fast, and 1 - |v|^2 loses fewer digits.
+At a query point with correlations k to the data the posterior has mean = m + s (c + k'a) and variance = s^2 (1 - |v|^2) with v
+= L^-1 k. This is the variance of the latent function, without noise, as in BoTorch. Where the process has an amplitude A of its
+own, the variance is s^2 A (1 - |v|^2 + eta), with noise. Derivatives by x are computed from dh/dx (see `kernel`): with w = K^-1
+k, dmean = s a'dk and dstd = -(s^2 / std) w'dk. Triangular solves are as fast as products with K^-1, and 1 - |v|^2 loses fewer
+digits.
 """
 
 from __future__ import annotations
@@ -34,51 +36,87 @@ if TYPE_CHECKING:
 
     from cbabo.surrogate.warp import Warp
 
-_CHUNK_ELEMENTS = 250_000  # of q x b x n: the largest tensors of one query stay in the processor's cache
-_LEAST_VARIANCE = 1e-12  # of z: rounding must not make a variance negative
-_LARGEST_NOISE = 1.0  # of z: noise raised beyond this would explain everything
+
+@dataclass(frozen=True)
+class PredictionTuning:
+    """Numbers that control queries and factorisations."""
+
+    chunk_elements: int = 250_000
+    """Elements q x b x n of the largest tensors of one chunk of a query, which fit into the processor's cache."""
+    min_variance: float = 1e-12
+    """Smallest latent variance of z; rounding must not make a variance negative."""
+    max_noise: float = 1.0
+    """Largest noise variance of z to which noise is raised for a factorisation; such noise explains all of the data."""
+    noise_factor: float = 10.0
+    """Factor by which noise is raised where a covariance matrix has no Cholesky factor."""
+
+
+TUNING = PredictionTuning()
+
+# Version of the arrays that `Surrogates.to_arrays` returns, and the hyperparameters that may be absent in them.
 _FORMAT = 1
 _OPTIONAL = ("curvature", "value", "amplitude", "family", "stretch")
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What a fit finds, in units of standardised outputs; also where the next fit starts."""
+    """Hyperparameters of all outputs, in units of the standardised outputs; also the start of the next fit.
+
+    Examples:
+        >>> h = Hyperparameters(
+        ...     lengthscales=torch.full((1, 2), 0.5, dtype=torch.float64),
+        ...     noise=torch.tensor([1e-4], dtype=torch.float64),
+        ...     constant=torch.zeros(1, dtype=torch.float64),
+        ... )
+        >>> x = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+        >>> surrogates = condition(x, torch.tensor([[1.0], [3.0]], dtype=torch.float64), h)
+        >>> surrogates.mean(torch.tensor([[0.5, 0.5]], dtype=torch.float64)).round(decimals=6).tolist()
+        [[2.0]]
+    """
 
     lengthscales: Tensor
     """q x d."""
     noise: Tensor
-    """q, variances."""
+    """q, noise variances."""
     constant: Tensor
-    """q, the mean far from all data."""
+    """q, prior mean."""
     curvature: Tensor | None = None
-    """q x (d + 1) x (d + 1): approximate Hessians of the objective per point by log lengthscales and log noise."""
+    """q x (d + 1) x (d + 1), approximate Hessians of the objective per evaluation by log lengthscales and log noise."""
     value: Tensor | None = None
-    """q, the objective per evaluation that they reached, to be minimised."""
+    """q, minimised objective of the fit per evaluation."""
     explored: int = 0
-    """how many evaluations there were when the fit last started from scratch too."""
+    """Number of evaluations at the last fit that explored all starts."""
     amplitude: Tensor | None = None
-    """q, variance of the process; None: 1, and deviations are the latent function's, without noise."""
-    family: Tensor | None = None
-    """q, each output's kernel (see `kernel`); None: all are smooth."""
+    """q, variance of the process; None: it is 1, and standard deviations are those of the latent function, without noise."""
+    family: Tensor | None = field(default=None, metadata={"dtype": torch.int64})
+    """q, kernel family of each output (see `kernel`); None: all are smooth."""
     stretch: Tensor | None = None
-    """q x d, how much each output's variables are stretched near their lower bounds; None: none is."""
+    """q x d, stretch of each output's variables near their lower bounds; None: no variable is stretched."""
 
     def stretched(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return points x (b x d) as the kernel sees them (b x d or q x b x d), and the derivative; None: 1."""
+        """Return the inputs of the kernel for points x (b x d): b x d or q x b x d, and their derivative by x (None: 1)."""
         if self.stretch is None:
             return x, None
         a = self.stretch.unsqueeze(-2)
-        rise = torch.expm1(a)
-        at = 1.0 + rise * x
+        growth = torch.expm1(a)
+        argument = 1.0 + growth * x
         plain = a == 0
         safe = torch.where(plain, 1.0, a)
-        return torch.where(plain, x, at.log() / safe), torch.where(plain, 1.0, rise / (safe * at))
+        return torch.where(plain, x, argument.log() / safe), torch.where(plain, 1.0, growth / (safe * argument))
 
 
 @dataclass(frozen=True)
 class Surrogates:
-    """All outputs' Gaussian processes, conditioned on data; made by `fit` or `condition`."""
+    """Gaussian processes of all outputs, conditioned on data; made by `fit` or `condition`.
+
+    Examples:
+        >>> from cbabo.surrogate import fit
+        >>> x = torch.linspace(0.0, 1.0, 7, dtype=torch.float64).unsqueeze(1)
+        >>> surrogates = fit(x, torch.cat([x, x.square()], dim=1))
+        >>> mean, std = surrogates.mean_and_std(torch.tensor([[0.4]], dtype=torch.float64))
+        >>> mean.round(decimals=1).tolist(), mean.shape == std.shape
+        ([[0.4, 0.2]], True)
+    """
 
     x: Tensor
     """n x d, unit cube."""
@@ -89,22 +127,22 @@ class Surrogates:
     """q, natural units: what was subtracted from each output."""
     scale: Tensor
     """q, natural units: what each output was divided by."""
-    factor: Tensor = field(repr=False)
+    factor: Tensor = field(repr=False, metadata={"stored": False})
     """q x n x n, lower triangular: L."""
-    weights: Tensor = field(repr=False)
+    weights: Tensor = field(repr=False, metadata={"stored": False})
     """q x n: a."""
 
     def predict(self, x: Tensor) -> Prediction:
-        """Return means and standard deviations at x (b x d), ready to give derivatives without autograd; not chunked."""
+        """Return means and standard deviations at x (b x d) with what derivatives without autograd need; not chunked."""
         check_query(x, self.x.shape[1])
         h = self.hyperparameters
-        u, rise = h.stretched(x)
+        u, stretch_slope = h.stretched(x)
         k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
-        variance = (1.0 - v.square().sum(-1)).clamp_min(_LEAST_VARIANCE)
+        variance = (1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance)
         if h.amplitude is not None:
             variance = (variance + h.noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
-        return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, rise, slope, v)
+        return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, stretch_slope, slope, v)
 
     def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations (b x q each, natural units) at x (b x d); differentiable in x by autograd."""
@@ -113,7 +151,7 @@ class Surrogates:
         return torch.cat([p.mean for p in parts]), torch.cat([p.std for p in parts])
 
     def mean(self, x: Tensor) -> Tensor:
-        """Return means (b x q, natural units) at x (b x d), several times cheaper than with deviations."""
+        """Return means (b x q, natural units) at x (b x d), several times cheaper than with standard deviations."""
         check_query(x, self.x.shape[1])
         h = self.hyperparameters
         return torch.cat(
@@ -130,15 +168,17 @@ class Surrogates:
         parts = []
         with torch.no_grad():
             for part in _chunks(x, self._chunk):
-                u, rise = h.stretched(part)
+                u, stretch_slope = h.stretched(part)
                 k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
-                pulled = self._pull(slope * self.weights.unsqueeze(-2), u, rise) * h.lengthscales.pow(-2).unsqueeze(-2)
-                parts.append((self._mean(k), pulled.transpose(0, 1)))
+                gradient = self._input_gradient(
+                    slope * self.weights.unsqueeze(-2), u, stretch_slope
+                ) * h.lengthscales.pow(-2).unsqueeze(-2)
+                parts.append((self._mean(k), gradient.transpose(0, 1)))
         mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return mean, gradient * self.scale.unsqueeze(-1)
 
     def mean_std_and_gradients(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return mean, std (b x q each) and their derivatives by x (b x q x d each) at x (b x d), without autograd."""
+        """Return means, standard deviations (b x q each) and their derivatives by x (b x q x d each) at x (b x d)."""
         check_query(x, self.x.shape[1])
         parts = []
         with torch.no_grad():
@@ -149,9 +189,9 @@ class Surrogates:
         return mean, std, dmean, dstd
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
-        """Return what each evaluation (n x q, natural units) is predicted to be by all others: mean, and deviation with noise.
+        """Return leave-one-out means and standard deviations with noise of all evaluations (n x q each, natural units).
 
-        Hyperparameters are kept, so this is the closed form: z_i - a_i / P_ii and 1 / P_ii with P = K^-1.
+        Hyperparameters are not refitted, so that there is a closed form: z_i - a_i / P_ii and variance 1 / P_ii with P = K^-1.
         """
         precision = torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
         z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
@@ -161,7 +201,7 @@ class Surrogates:
         return mean, precision.rsqrt().T * scale
 
     def with_data(self, x: Tensor, y: Tensor) -> Surrogates:
-        """Return surrogates conditioned on further points x (b x d) and outputs y (b x q); all that was fitted is kept."""
+        """Return surrogates conditioned on further points x (b x d) and outputs y (b x q), with the same hyperparameters."""
         check_data(x, y, least=1)
         if x.shape[1] != self.x.shape[1] or y.shape[1] != self.y.shape[1]:
             raise SurrogateError(
@@ -174,14 +214,14 @@ class Surrogates:
     def to_botorch(self, warp: Warp | None = None) -> ModelListGP:
         """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, on unit-cube inputs (see `botorch`).
 
-        warp: how outputs were warped before they were learned; with it the posterior is in natural units.
+        warp: the warp of the outputs; with it the posterior is in natural units.
         """
         from cbabo.surrogate.botorch import as_botorch
 
         return as_botorch(self, warp)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, int | str]]:
-        """Return named arrays and plain values, from which `from_arrays` makes the same surrogates; factors are left out."""
+        """Return named arrays and plain values, from which `from_arrays` restores the surrogates; factors are not included."""
         h = self.hyperparameters
         tensors = {
             "x": self.x,
@@ -197,7 +237,7 @@ class Surrogates:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64]], meta: Mapping[str, int | str]) -> Surrogates:
-        """Return the surrogates that `to_arrays` took apart."""
+        """Return the surrogates of which `to_arrays` returned the parts."""
         needed = {"x", "y", "centre", "scale", "lengthscales", "noise", "constant"}
         if meta.get("format") != _FORMAT or not needed <= set(arrays):
             raise SurrogateError(
@@ -221,6 +261,19 @@ class Surrogates:
         )
         return condition(t["x"], t["y"], hyperparameters, t["centre"], t["scale"])
 
+    @classmethod
+    def restore(
+        cls, *, x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor
+    ) -> Surrogates:
+        """Return surrogates from their stored fields, conditioned again; `numerics.codec.decode` calls this."""
+        if any(t.shape != y.shape[1:] for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)):
+            raise SurrogateError(
+                f"Expected one centre, scale, noise and constant for each column of y {tuple(y.shape)}, got "
+                f"{[tuple(t.shape) for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)]}; the saved data "
+                "are damaged."
+            )
+        return condition(x, y, hyperparameters, centre, scale)
+
     @cached_property
     def _right(self) -> Tensor:
         h = self.hyperparameters
@@ -228,60 +281,62 @@ class Surrogates:
 
     @cached_property
     def _ones_and_x(self) -> Tensor:
-        """n x (1 + d), or q x n x (1 + d) where variables are stretched."""
+        """Ones beside the centred points: n x (1 + d), or q x n x (1 + d) where variables are stretched."""
         u = self.hyperparameters.stretched(self.x)[0]
         return torch.cat([torch.ones_like(u[..., :1]), u - kernel.CENTRE], dim=-1)
 
     @property
     def _chunk(self) -> int:
-        return max(1, _CHUNK_ELEMENTS // self.weights.numel())
+        return max(1, TUNING.chunk_elements // self.weights.numel())
 
     def _mean(self, k: Tensor) -> Tensor:
         z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
         return z * self.scale + self.centre
 
-    def _pull(self, coefficients: Tensor, u: Tensor, rise: Tensor | None, at: Tensor | None = None) -> Tensor:
-        """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, with k') on the data.
+    def _input_gradient(
+        self, coefficients: Tensor, u: Tensor, stretch_slope: Tensor | None, at: Tensor | None = None
+    ) -> Tensor:
+        """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, k' included) of the data.
 
-        u: query points as the kernel sees them, rise: their derivative; at: the outputs o, all if None.
+        u: inputs of the kernel at the query points; stretch_slope: their derivative by x; at: the outputs o, all if None.
         """
         h, points = self.hyperparameters, self._ones_and_x
-        if at is not None and rise is not None:
-            points, u, rise = points[at], u[at], rise[at]
+        if at is not None and stretch_slope is not None:
+            points, u, stretch_slope = points[at], u[at], stretch_slope[at]
         sums = coefficients @ points
-        pulled = sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)
+        gradient = sums[..., 1:] - sums[..., :1] * (u - kernel.CENTRE)
         if h.family is not None:
             family, lengthscales, right = (t if at is None else t[at] for t in (h.family, h.lengthscales, self._right))
-            summed = (family == kernel.ADDITIVE).nonzero().squeeze(-1)
-            if len(summed):
-                left = kernel.left(u, lengthscales)[summed]
-                pulled[summed] = kernel.additive_pull(coefficients[summed], left, right[summed])
-                pulled[summed] *= lengthscales[summed].unsqueeze(-2)
-        return pulled if rise is None else pulled * rise
+            additive = (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+            if len(additive):
+                left = kernel.left(u, lengthscales)[additive]
+                gradient[additive] = kernel.additive_gradient(coefficients[additive], left, right[additive])
+                gradient[additive] *= lengthscales[additive].unsqueeze(-2)
+        return gradient if stretch_slope is None else gradient * stretch_slope
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What surrogates say at b points, with the intermediate results that derivatives need."""
+    """Means and standard deviations at b points, with the intermediate results that derivatives need."""
 
     mean: Tensor
     """b x q, natural units."""
     std: Tensor
-    """b x q, natural units, of the latent function."""
+    """b x q, natural units."""
     _surrogates: Surrogates = field(repr=False)
     _u: Tensor = field(repr=False)
-    _rise: Tensor | None = field(repr=False)
+    _stretch_slope: Tensor | None = field(repr=False)
     _slope: Tensor = field(repr=False)
     _v: Tensor = field(repr=False)
 
     def vjp(self, weight_mean: Tensor, weight_std: Tensor) -> Tensor:
         """Return d/dx (b x d) of sum_j weight_mean_j mean_j + weight_std_j std_j, weights b x q.
 
-        Outputs that have no weight at any point are left out of the work.
+        Outputs whose weights are all zero cost nothing.
         """
         s = self._surrogates
         with torch.no_grad():
-            on_mean, on_std = (weight_mean * s.scale).T, (weight_std * self._share).T
+            on_mean, on_std = (weight_mean * s.scale).T, (weight_std * self._std_factor).T
             used = ((weight_mean != 0) | (weight_std != 0)).any(0)
             factor, weights, slope, v = s.factor, s.weights, self._slope, self._v
             inverse_square = s.hyperparameters.lengthscales.pow(-2)
@@ -292,24 +347,26 @@ class Prediction:
                 slope, v, inverse_square = slope[at], v[at], inverse_square[at]
             w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
             w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
-            return (s._pull(w.mul_(slope), self._u, self._rise, at) * inverse_square.unsqueeze(-2)).sum(0)
+            return (
+                s._input_gradient(w.mul_(slope), self._u, self._stretch_slope, at) * inverse_square.unsqueeze(-2)
+            ).sum(0)
 
     def gradients(self) -> tuple[Tensor, Tensor]:
         """Return dmean/dx and dstd/dx (b x q x d each)."""
         s = self._surrogates
         with torch.no_grad():
             per_square = s.hyperparameters.lengthscales.pow(-2).unsqueeze(-2)
-            dmean = s._pull(self._slope * s.weights.unsqueeze(-2), self._u, self._rise) * (
+            dmean = s._input_gradient(self._slope * s.weights.unsqueeze(-2), self._u, self._stretch_slope) * (
                 s.scale[:, None, None] * per_square
             )
             w = torch.linalg.solve_triangular(s.factor, self._v, upper=False, left=False)
-            share = self._share.T.unsqueeze(-1)
-            dstd = s._pull(w.mul_(self._slope), self._u, self._rise) * (-share * per_square)
+            std_factor = self._std_factor.T.unsqueeze(-1)
+            dstd = s._input_gradient(w.mul_(self._slope), self._u, self._stretch_slope) * (-std_factor * per_square)
         return dmean.transpose(0, 1), dstd.transpose(0, 1)
 
     @property
-    def _share(self) -> Tensor:
-        """b x q: what v'dv is multiplied by in dstd."""
+    def _std_factor(self) -> Tensor:
+        """Factor of v'dv in dstd (b x q)."""
         s = self._surrogates
         amplitude = s.hyperparameters.amplitude
         square = s.scale.square() if amplitude is None else s.scale.square() * amplitude
@@ -323,14 +380,14 @@ def condition(
     centre: Tensor | None = None,
     scale: Tensor | None = None,
 ) -> Surrogates:
-    """Return surrogates with given hyperparameters on x (n x d) and y (n x q); centre and scale (q) are y's own unless given.
+    """Return surrogates with given hyperparameters on x (n x d) and y (n x q); centre and scale (q) are those of y by default.
 
-    Where K has no Cholesky factor, that output's noise is raised tenfold until it has (the result's hyperparameters say so);
-    beyond a noise variance of 1 this ends in a SurrogateError.
+    Where K has no Cholesky factor, the noise variance of that output is raised tenfold until it has one, which the returned
+    hyperparameters contain; if it exceeds 1, SurrogateError is raised.
     """
     check_data(x, y, least=1)
     check_same_problem(hyperparameters, x, y)
-    x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # alignment decides last bits
+    x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # Alignment affects the last bits.
     if centre is None or scale is None:
         centre, scale = standardisation(y)
     factor, noise = factorise(x, hyperparameters)
@@ -340,14 +397,14 @@ def condition(
 def assembled(
     x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor, factor: Tensor
 ) -> Surrogates:
-    """Return surrogates from parts that belong together and are no one else's; L (q x n x n) is of these hyperparameters."""
+    """Return surrogates of tensors that are not copied; factor: L (q x n x n) of these hyperparameters."""
     residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
     weights = torch.cholesky_solve(residual, factor).squeeze(-1)
     return Surrogates(x, y, hyperparameters, centre, scale, factor, weights)
 
 
 def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
-    """Return L (q x n x n) for x (n x d) and the noise (q) with which it exists: as given, or raised (see `condition`)."""
+    """Return L (q x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
     u, noise = h.stretched(x)[0], h.noise
     k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
     k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
@@ -355,11 +412,11 @@ def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
     noise = noise.clone()
     while bool(info.any()):
         bad = info.nonzero().squeeze(-1)
-        noise[bad] *= 10.0
-        if bool((noise[bad] > _LARGEST_NOISE).any()):
+        noise[bad] *= TUNING.noise_factor
+        if bool((noise[bad] > TUNING.max_noise).any()):
             raise SurrogateError(
                 f"Expected a covariance matrix with a Cholesky factor, got none for output {int(bad[0])} with any noise variance "
-                f"up to {_LARGEST_NOISE:g}; look for extreme lengthscales in that output."
+                f"up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
             )
         k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
         factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
@@ -367,7 +424,7 @@ def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
 
 
 def check_same_problem(hyperparameters: Hyperparameters, x: Tensor, y: Tensor) -> None:
-    """Refuse hyperparameters that are not of y's outputs and x's variables."""
+    """Raise SurrogateError unless the hyperparameters have the outputs of y and the variables of x."""
     if hyperparameters.lengthscales.shape != (y.shape[1], x.shape[1]):
         raise SurrogateError(
             f"Expected hyperparameters of {y.shape[1]} outputs and {x.shape[1]} variables, got "

@@ -1,18 +1,18 @@
-"""The maximum-a-posteriori objective of all outputs at once, with its gradient in closed form.
+"""Negative log marginal likelihood with priors (MAP objective) of all outputs at once, with its gradient in closed form.
 
 Symbols and shapes
     x        n x d    evaluated points, unit cube
     z        q x n    outputs, standardised
-    u        q x p    what is sought, p = d + 1: logarithms of d lengthscales l and of the noise variance eta
+    u        q x p    variables of the fit, p = d + 1: logarithms of d lengthscales l and of the noise variance eta
     K        q x n x n   k(x, x; l) + eta I
-    c        q        constant mean; the best c given l and eta is 1'K^-1 z / 1'K^-1 1 (it has no prior), so it is not sought
+    c        q        constant mean; it has no prior and is eliminated: the best c given l and eta is 1'K^-1 z / 1'K^-1 1
     a        q x n    K^-1 (z - c)
-    s2       q        amplitude: 1, or the likeliest one, (z - c)'a / n; the covariance is s2 K
+    s2       q        amplitude: 1, or its maximum-likelihood estimate (z - c)'a / n; the covariance is s2 K
     J        q        -(log N(z | c, K) + log p(l) + log p(eta)) / n, as BoTorch's ExactMarginalLogLikelihood, negated
 
-Gradient: with A = K^-1 - a a' / s2 and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and
-dJ/dlog eta = eta tr(A) / 2n, both less the priors' share. The double sum is a matrix product, for G is symmetric:
-2 (rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
+Gradient: with A = K^-1 - a a' / s2 and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and dJ/dlog eta =
+eta tr(A) / 2n, both minus the gradient of the log priors. The double sum is a matrix product, because G is symmetric: 2
+(rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
 """
 
 from __future__ import annotations
@@ -26,15 +26,33 @@ from torch import Tensor
 
 from cbabo.surrogate import kernel
 
-_CHUNK_ELEMENTS = 160_000  # n x n matrices handled together: a few stay in the processor's cache
-_LEAST_AMPLITUDE = 1e-12  # variance of the process, of standardised outputs
-_ALIKE = 0.5  # deviation of the log lengthscales of a sum from their mean: one variable says little about its own
+
+@dataclass(frozen=True)
+class LikelihoodTuning:
+    """Numbers of the objective."""
+
+    chunk_elements: int = 160_000
+    """Elements of the n x n matrices that are handled together; a few of them fit into the processor's cache."""
+    min_amplitude: float = 1e-12
+    """Smallest variance of the process, in units of the standardised outputs."""
+    additive_lengthscale_spread: float = 0.5
+    """Prior standard deviation of an additive output's log lengthscales around their mean; the data tell little about each."""
+
+
+TUNING = LikelihoodTuning()
+
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
 class Priors:
-    """Log-normal priors of lengthscales and noise variance, and their least allowed values."""
+    """Log-normal priors of lengthscales and noise variance, and their lower bounds.
+
+    Examples:
+        >>> priors = Priors.botorch(d=3)
+        >>> priors.min_noise, Priors.sharp(d=3).free_amplitude
+        (0.0001, True)
+    """
 
     lengthscale_location: float
     lengthscale_scale: float
@@ -43,11 +61,11 @@ class Priors:
     min_lengthscale: float
     min_noise: float
     free_amplitude: bool = False
-    """Whether the variance of the process is the likeliest one, not that of the data."""
+    """Whether the amplitude is its maximum-likelihood estimate instead of 1."""
 
     @classmethod
     def sharp(cls, d: int) -> Priors:
-        """Return priors for simulators that repeat themselves: hardly any noise, any amplitude."""
+        """Return priors for deterministic simulators: hardly any noise, and a free amplitude."""
         return cls(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0), math.log(1e-7), 4.0, 1e-2, 1e-10, True)
 
     @classmethod
@@ -56,7 +74,7 @@ class Priors:
         return cls(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0), -4.0, 1.0, 2.5e-2, 1e-4)
 
     def start(self, d: int) -> Tensor:
-        """Return u (p) at the priors' modes, where BoTorch starts."""
+        """Return u (p) at the modes of the priors, where BoTorch starts."""
         u = torch.full((d + 1,), self.lengthscale_location - self.lengthscale_scale**2, dtype=torch.float64)
         u[d] = self.noise_location - self.noise_scale**2
         return torch.maximum(u, self.lower(d))
@@ -70,7 +88,7 @@ class Priors:
 
 @dataclass(frozen=True)
 class Objective:
-    """J of the outputs z at u; `value_and_gradient` is what a minimiser calls."""
+    """The objective J of the outputs z."""
 
     x: Tensor
     """n x d, unit cube; or q x n x d, stretched for each output."""
@@ -78,9 +96,9 @@ class Objective:
     """q x n, standardised."""
     priors: Priors
     family: Tensor | None = None
-    """q, each output's kernel."""
+    """q, kernel family of each output."""
     ones_and_x: Tensor = field(init=False, repr=False)
-    """n x (1 + d) or q x n x (1 + d): a column of ones beside the centred points."""
+    """n x (1 + d) or q x n x (1 + d), a column of ones beside the centred points."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -88,15 +106,15 @@ class Objective:
         )
 
     def value_and_gradient(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return J (o) and dJ/du (o x p) at u (o x p) for the given outputs (o indices); J is inf where K has no factor."""
+        """Return J (o) and dJ/du (o x p) at u (o x p) of the given outputs (o indices); J is inf where K has no factor."""
         n = self.x.shape[-2]
-        size = max(1, _CHUNK_ELEMENTS // (n * n))
+        size = max(1, TUNING.chunk_elements // (n * n))
         parts = [self._chunk(u[i : i + size], outputs[i : i + size]) for i in range(0, len(u), size)]
         value, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return value, gradient
 
     def moments(self, factor: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return c and s2 (q each; s2 None where it is 1) given L (q x n x n)."""
+        """Return c and s2 (q each; s2 is None where it is fixed at 1) for L (q x n x n)."""
         half = torch.linalg.solve_triangular(
             factor, torch.stack([self.z, torch.ones_like(self.z)], dim=-1), upper=False
         )
@@ -105,10 +123,10 @@ class Objective:
         if not self.priors.free_amplitude:
             return constant, None
         misfit = (half_z - constant.unsqueeze(-1) * half_1).square().mean(-1)
-        return constant, misfit.clamp_min(_LEAST_AMPLITUDE)
+        return constant, misfit.clamp_min(TUNING.min_amplitude)
 
     def thinned(self, most: int) -> Objective:
-        """Return the objective of at most so many evaluations, evenly taken in their order; itself if it has no more."""
+        """Return the objective of at most so many evaluations, taken at even intervals; itself if it has no more."""
         n = self.x.shape[-2]
         if n <= most:
             return self
@@ -129,23 +147,22 @@ class Objective:
         points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[outputs], self.ones_and_x[outputs])
         family = None if self.family is None else self.family[outputs]
         lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
-        summed = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
+        additive_at = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
         additive = None
-        if family is not None and summed is not None and len(summed):
-            additive = self._pairs.at(lengthscales[summed], outputs[summed])
+        if family is not None and additive_at is not None and len(additive_at):
+            additive = self._pairs.at(lengthscales[additive_at], outputs[additive_at])
             family = torch.where(family == kernel.ADDITIVE, kernel.SMOOTH, family)
         k, slope = kernel.correlation_and_slope(
             kernel.left(points, lengthscales), kernel.right(points, lengthscales), family
         )
         if additive is not None:
-            k[summed] = additive.correlation(n)
-        k.diagonal(dim1=-2, dim2=-1).copy_(
-            (1.0 + noise).unsqueeze(-1).expand(-1, n)
-        )  # K; the slope's diagonal is not used
+            k[additive_at] = additive.correlation(n)
+        # From here on k is K; the diagonal of the slope is not used.
+        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, n))
         factor, info = torch.linalg.cholesky_ex(k)
-        broken = info > 0
-        if bool(broken.any()):
-            factor[broken] = torch.eye(n, dtype=factor.dtype)
+        failed = info > 0
+        if bool(failed.any()):
+            factor[failed] = torch.eye(n, dtype=factor.dtype)
         half = torch.linalg.solve_triangular(factor, torch.stack([z, torch.ones_like(z)], dim=-2).mT, upper=False)
         half_z, half_1 = half.unbind(-1)
         constant = (half_1 * half_z).sum(-1, keepdim=True) / half_1.square().sum(-1, keepdim=True)
@@ -154,37 +171,37 @@ class Objective:
         log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         misfit = residual.square().sum(-1)
         if self.priors.free_amplitude:
-            amplitude = (misfit / n).clamp_min(_LEAST_AMPLITUDE)
+            amplitude = (misfit / n).clamp_min(TUNING.min_amplitude)
             value = 0.5 * n * amplitude.log() + 0.5 * misfit / amplitude + log_det + 0.5 * n * _LOG_2PI
             a = a * amplitude.rsqrt()[:, None, None]
         else:
             value = 0.5 * misfit + log_det + 0.5 * n * _LOG_2PI
 
-        A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # mT: symmetric, but contiguous
+        A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # It is symmetric; mT is contiguous.
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
-        pulled = None if additive is None else additive.spread(A[summed])
+        additive_spread = None if additive is None else additive.lengthscale_gradient(A[additive_at])
         products = A.mul_(slope) @ ones_and_x
         x = ones_and_x[..., 1:]
         spread = (products[..., :1] * x.square() - x * products[..., 1:]).sum(-2) / lengthscales.square()
-        if pulled is not None:
-            spread[summed] = pulled
+        if additive_spread is not None:
+            spread[additive_at] = additive_spread
         gradient = torch.cat([spread, 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
 
-        prior, prior_gradient = _log_priors(u, self.priors, summed)
-        return torch.where(broken, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
+        prior, prior_gradient = _log_priors(u, self.priors, additive_at)
+        return torch.where(failed, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """All P = n (n - 1) / 2 pairs of points, for additive outputs."""
+    """All P = n (n - 1) / 2 pairs of points, for additive kernels."""
 
     rows: Tensor
     columns: Tensor
     square: Tensor
-    """1 x P x d, or q x P x d: squared distances in each variable."""
+    """1 x P x d or q x P x d, squared distances in each variable."""
 
     def at(self, lengthscales: Tensor, outputs: Tensor) -> _Additive:
-        """Return the kernel of some outputs with these lengthscales (o x d)."""
+        """Return the additive kernel of some outputs with these lengthscales (o x d)."""
         square = self.square[outputs] if len(self.square) > 1 else self.square
         weight = lengthscales.pow(-2).unsqueeze(-2)
         return _Additive(self, square, weight, (square * (-0.5 * weight)).exp_())
@@ -192,40 +209,43 @@ class _Pairs:
 
 @dataclass(frozen=True, eq=False)
 class _Additive:
+    """Additive kernel of o outputs at all pairs of points."""
+
     pairs: _Pairs
     square: Tensor
     weight: Tensor
-    """o x 1 x d: 1 / l^2."""
-    part: Tensor
-    """o x P x d: each variable's correlation."""
+    """o x 1 x d, 1 / l^2."""
+    terms: Tensor
+    """o x P x d, correlation in each variable."""
 
     def correlation(self, n: int) -> Tensor:
         """Return k (o x n x n); the diagonal is not set."""
-        k = torch.zeros(len(self.part), n, n, dtype=self.part.dtype)
-        k[:, self.pairs.rows, self.pairs.columns] = k[:, self.pairs.columns, self.pairs.rows] = self.part.mean(-1)
+        k = torch.zeros(len(self.terms), n, n, dtype=self.terms.dtype)
+        k[:, self.pairs.rows, self.pairs.columns] = k[:, self.pairs.columns, self.pairs.rows] = self.terms.mean(-1)
         return k
 
-    def spread(self, A: Tensor) -> Tensor:
+    def lengthscale_gradient(self, A: Tensor) -> Tensor:
         """Return 1/2 sum_rs A_rs dk_rs / dlog l (o x d) for A o x n x n."""
         coefficients = A[:, self.pairs.rows, self.pairs.columns].unsqueeze(-2)
-        return torch.bmm(coefficients, self.part * self.square).squeeze(-2) * (
-            self.weight.squeeze(-2) / self.part.shape[-1]
+        return torch.bmm(coefficients, self.terms * self.square).squeeze(-2) * (
+            self.weight.squeeze(-2) / self.terms.shape[-1]
         )
 
 
-def _log_priors(u: Tensor, priors: Priors, summed: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return log p (o) and its gradient (o x p); summed: which outputs are additive."""
+def _log_priors(u: Tensor, priors: Priors, additive: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the log prior density (o) and its gradient (o x p); additive: which outputs are additive."""
     d = u.shape[-1] - 1
     location = u.new_tensor([priors.lengthscale_location] * d + [priors.noise_location]).expand_as(u)
     scale = u.new_tensor([priors.lengthscale_scale] * d + [priors.noise_scale])
-    if summed is not None and len(summed):
+    if additive is not None and len(additive):
         location = location.clone()
-        location[summed, :d] -= 0.5 * math.log(d)  # each of their functions sees one variable
+        location[additive, :d] -= 0.5 * math.log(d)  # Each of their functions has one variable.
     standard = (u - location) / scale
     density = (-0.5 * standard.square() - u - scale.log() - 0.5 * _LOG_2PI).sum(-1)
     gradient = -standard / scale - 1.0
-    if summed is not None and len(summed):
-        apart = (u[summed, :d] - u[summed, :d].mean(-1, keepdim=True)) / _ALIKE
-        density[summed] -= 0.5 * apart.square().sum(-1)
-        gradient[summed, :d] -= apart / _ALIKE
+    if additive is not None and len(additive):
+        spread = TUNING.additive_lengthscale_spread
+        difference = (u[additive, :d] - u[additive, :d].mean(-1, keepdim=True)) / spread
+        density[additive] -= 0.5 * difference.square().sum(-1)
+        gradient[additive, :d] -= difference / spread
     return density, gradient

@@ -1,9 +1,9 @@
-"""Surrogates for one design at a time, in NumPy: for a solver that walks, where torch's overhead would be most of the work.
+"""Surrogates for one design at a time, in NumPy: for sequential solvers, in which the overhead of torch would dominate.
 
 Symbols and shapes as in `gp`, with everything in units of the standardised outputs
     x      d         a design, unit cube
     z      q         means; J  q x d  their derivatives by x
-    s      q         deviations
+    s      q         standard deviations
     H      d x d     second derivatives of a weighted sum of the means
 """
 
@@ -17,13 +17,20 @@ from numpy.typing import NDArray
 
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import kernel
-from cbabo.surrogate.gp import Surrogates
-
-_LEAST_VARIANCE = 1e-12
+from cbabo.surrogate.gp import TUNING, Surrogates
 
 
 class Pointwise:
-    """The same posterior as the surrogates'."""
+    """The posterior of surrogates, for one design at a time.
+
+    Examples:
+        >>> from cbabo.surrogate import fit
+        >>> x = torch.linspace(0.0, 1.0, 7, dtype=torch.float64).unsqueeze(1)
+        >>> surrogates = fit(x, 2.0 * x)
+        >>> z, jacobian = Pointwise(surrogates).mean_and_jacobian(np.array([0.5]))
+        >>> z.shape, jacobian.shape
+        ((1,), (1, 1))
+    """
 
     def __init__(self, surrogates: Surrogates) -> None:
         h = surrogates.hyperparameters
@@ -31,80 +38,79 @@ class Pointwise:
         scaled = ((u - kernel.CENTRE) / h.lengthscales.unsqueeze(-2)).numpy()
         self._surrogates = surrogates
         self._inverse = 1.0 / h.lengthscales.numpy()
-        self._rows = np.ascontiguousarray(scaled)  # q x n x d
+        self._rows = np.ascontiguousarray(scaled)  # Shape q x n x d.
         self._columns = np.ascontiguousarray(scaled.transpose(0, 2, 1))
         self._half = -0.5 * np.square(scaled).sum(-1)
-        self._rough = _which(h.family, kernel.ROUGH)
-        self._summed = _which(h.family, kernel.ADDITIVE)
+        self._rough = _outputs_of_family(h.family, kernel.ROUGH)
+        self._additive = _outputs_of_family(h.family, kernel.ADDITIVE)
         self._stretch = None if h.stretch is None or not bool(h.stretch.any()) else h.stretch.numpy()
         self._weights = surrogates.weights.numpy()
         self._constant = h.constant.numpy()
 
     def mean_and_jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z and J."""
-        k, slope, u, rise = self._correlation(x)
-        pull = slope * self._weights
-        jacobian = np.matmul(pull[:, None, :], self._rows)[:, 0, :]
-        jacobian -= pull.sum(1)[:, None] * u
-        if self._summed is not None:
-            away, part = self._parts(u)
-            jacobian[self._summed] = np.matmul(self._weights[self._summed][:, None, :], away * part)[:, 0, :]
+        """Return the means z (q) and their Jacobian (q x d) at a design x (d)."""
+        k, slope, u, stretch_slope = self._correlation(x)
+        coefficients = slope * self._weights
+        jacobian = np.matmul(coefficients[:, None, :], self._rows)[:, 0, :]
+        jacobian -= coefficients.sum(1)[:, None] * u
+        if self._additive is not None:
+            difference, part = self._parts(u)
+            jacobian[self._additive] = np.matmul(self._weights[self._additive][:, None, :], difference * part)[:, 0, :]
         jacobian *= self._inverse
-        if rise is not None:
-            jacobian *= rise
+        if stretch_slope is not None:
+            jacobian *= stretch_slope
         return (k * self._weights).sum(1) + self._constant, jacobian
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return H for these weights of the outputs (q)."""
-        _, slope, u, rise = self._correlation(x)
-        bend = slope.copy()
-        if self._rough is not None:  # k'' = 25/3 exp(-e)
-            bend[self._rough] = 25.0 / 3.0 * np.exp(-self._distance(u)[self._rough])
-        away = (self._rows - u[:, None, :]) * self._inverse[:, None, :]
+        """Return the Hessian H (d x d) of the weighted sum of the means at a design x (d); weights: q."""
+        _, slope, u, stretch_slope = self._correlation(x)
+        second_slope = slope.copy()
+        if self._rough is not None:  # The second derivative is k'' = 25/3 exp(-e).
+            second_slope[self._rough] = 25.0 / 3.0 * np.exp(-self._distance(u)[self._rough])
+        difference = (self._rows - u[:, None, :]) * self._inverse[:, None, :]
         weighted = self._weights * weights[:, None]
-        pull = slope * weighted
-        if self._summed is not None:
-            bend[self._summed] = pull[self._summed] = 0.0
-        gradient = np.matmul(pull[:, None, :], away)[
-            :, 0, :
-        ]  # by stretched variables; second derivatives on the diagonal
-        second = -pull.sum(1)[:, None] * np.square(self._inverse)
-        if self._summed is not None:
-            apart, part = self._parts(u)
-            summed, inverse = weighted[self._summed][:, None, :], self._inverse[self._summed]
-            gradient[self._summed] = np.matmul(summed, apart * part)[:, 0, :] * inverse
-            second[self._summed] = np.matmul(summed, (np.square(apart) - 1.0) * part)[:, 0, :] * np.square(inverse)
-        if rise is None or self._stretch is None:
-            rise = np.ones_like(u)
+        coefficients = slope * weighted
+        if self._additive is not None:
+            second_slope[self._additive] = coefficients[self._additive] = 0.0
+        # The gradient is by stretched variables; `second` are second derivatives on the diagonal.
+        gradient = np.matmul(coefficients[:, None, :], difference)[:, 0, :]
+        second = -coefficients.sum(1)[:, None] * np.square(self._inverse)
+        if self._additive is not None:
+            away, part = self._parts(u)
+            additive, inverse = weighted[self._additive][:, None, :], self._inverse[self._additive]
+            gradient[self._additive] = np.matmul(additive, away * part)[:, 0, :] * inverse
+            second[self._additive] = np.matmul(additive, (np.square(away) - 1.0) * part)[:, 0, :] * np.square(inverse)
+        if stretch_slope is None or self._stretch is None:
+            stretch_slope = np.ones_like(u)
             diagonal = second.sum(0)
         else:
-            diagonal = ((second - gradient * self._stretch) * np.square(rise)).sum(0)  # for u'' = -a u'^2
-        scaled = (away * rise[:, None, :]).reshape(-1, len(x))
-        curvature = scaled.T @ (scaled * (bend * weighted).reshape(-1, 1))
+            diagonal = ((second - gradient * self._stretch) * np.square(stretch_slope)).sum(0)  # Since u'' = -a u'^2.
+        scaled = (difference * stretch_slope[:, None, :]).reshape(-1, len(x))
+        curvature = scaled.T @ (scaled * (second_slope * weighted).reshape(-1, 1))
         return np.asarray(curvature + np.diag(diagonal))
 
     def std(self, x: FloatArray) -> FloatArray:
-        """Return s."""
+        """Return the standard deviations s (q) at a design x (d)."""
         k = self._correlation(x)[0]
         v = np.matmul(self._inverse_factor, k[:, :, None])[:, :, 0]
-        variance = np.maximum(1.0 - np.square(v).sum(1), _LEAST_VARIANCE)
+        variance = np.maximum(1.0 - np.square(v).sum(1), TUNING.min_variance)
         h = self._surrogates.hyperparameters
         if h.amplitude is not None:
             variance = (variance + h.noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
 
     def _parts(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return for additive outputs how far the data are from a scaled design (q x d), and each variable's share of k."""
-        away = self._rows[self._summed] - u[self._summed][:, None, :]
-        return away, np.exp(-0.5 * np.square(away)) / away.shape[-1]
+        """Return the additive outputs' differences of the data from a scaled design u (q x d), and each variable's part of k."""
+        difference = self._rows[self._additive] - u[self._additive][:, None, :]
+        return difference, np.exp(-0.5 * np.square(difference)) / difference.shape[-1]
 
     def _distance(self, u: FloatArray) -> FloatArray:
-        """Return e = sqrt(5) times the scaled distance (q x n) to the data from a scaled design (q x d)."""
+        """Return e = sqrt(5) times the scaled distances (q x n) of the data from a scaled design u (q x d)."""
         return np.asarray(np.sqrt(5.0 * np.square(self._rows - u[:, None, :]).sum(-1)))
 
     @cached_property
     def _inverse_factor(self) -> FloatArray:
-        """L^-1, q x n x n."""
+        """Inverse of the Cholesky factor, q x n x n."""
         factor = self._surrogates.factor
         eye = torch.eye(factor.shape[-1], dtype=factor.dtype)
         inverse: FloatArray = (
@@ -114,32 +120,32 @@ class Pointwise:
 
     def _correlation(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
         """Return k and k' (q x n each), the scaled design (q x d) and the derivative of the stretch (q x d)."""
-        rise = None
+        stretch_slope = None
         if self._stretch is None:
             u = (x - kernel.CENTRE) * self._inverse
         else:
             a, plain = self._stretch, self._stretch == 0
             safe, growth = np.where(plain, 1.0, a), np.expm1(a)
             at = 1.0 + growth * x
-            rise = np.where(plain, 1.0, growth / (safe * at))
+            stretch_slope = np.where(plain, 1.0, growth / (safe * at))
             u = (np.where(plain, x, np.log(at) / safe) - kernel.CENTRE) * self._inverse
         h = np.matmul(u[:, None, :], self._columns)[:, 0, :]
         h += self._half
         h -= 0.5 * np.square(u).sum(1)[:, None]
         k = np.exp(h)
-        if self._summed is not None:
-            k[self._summed] = self._parts(u)[1].sum(-1)
+        if self._additive is not None:
+            k[self._additive] = self._parts(u)[1].sum(-1)
         if self._rough is None:
-            return k, k, u, rise
+            return k, k, u, stretch_slope
         e = np.sqrt(np.maximum(-10.0 * h[self._rough], 0.0))
         decay = np.exp(-e)
         slope = k.copy()
         slope[self._rough] = 5.0 / 3.0 * (1.0 + e) * decay
         k[self._rough] = (1.0 + e + e * e / 3.0) * decay
-        return k, slope, u, rise
+        return k, slope, u, stretch_slope
 
 
-def _which(family: torch.Tensor | None, kind: int) -> NDArray[np.int64] | None:
-    """Return the outputs whose kernel is of this kind; None if there are none."""
+def _outputs_of_family(family: torch.Tensor | None, kind: int) -> NDArray[np.int64] | None:
+    """Return the indices of the outputs with this kernel family; None if there are none."""
     at = None if family is None else (family == kind).nonzero().squeeze(-1).numpy()
     return at if at is not None and len(at) else None

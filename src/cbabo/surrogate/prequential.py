@@ -1,12 +1,13 @@
-"""How well outputs were foretold when their designs were chosen: errors that no later fit has explained away.
+"""Prequential errors: how far outputs were from the predictions that were made when their designs were proposed.
 
 Symbols and shapes
-    x           p x d    designs that were proposed, unit cube
-    mean, std   p x q    what was believed of them then, warped as then; std before any calibration
-    errors      s x q    (g(y) - mean) / std of the last designs that were measured, the newest last
+    x           p x d    proposed designs that are not yet measured, unit cube
+    mean, std   p x q    their predictions at the time of the proposal, in the warped units of then; std before calibration
+    errors      s x q    (g(y) - mean) / std of the designs that were measured last, the newest at the end
 
-A fit chooses its hyperparameters so that what it has seen looks likely: judged by these, the same errors seem small. Where a
-solver walked to designs that turned out otherwise, time and again, only what was said beforehand shows it.
+A fit chooses hyperparameters with which the data are likely, so that leave-one-out errors look small in hindsight. Proposed
+designs are where the surrogates are optimistic; whether such predictions are repeatedly wrong is visible only in predictions
+that were made before the measurement.
 """
 
 from __future__ import annotations
@@ -16,17 +17,37 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from cbabo.numerics.tolerances import SAME_DESIGN
 from cbabo.surrogate import Warp
 
-_KEPT = 15  # errors: three batches of the usual size
-_FEWEST = 5
-_SAME = 1e-9  # distance in the unit cube below which a design is the one proposed
-_LARGEST = 30.0  # of one error: more says nothing more
+
+@dataclass(frozen=True)
+class PrequentialTuning:
+    """Numbers that control the calibration by prequential errors."""
+
+    kept: int = 15
+    """Number of errors that are kept: three batches of the usual size."""
+    min_count: int = 5
+    """Number of errors below which they are not used: one batch of the usual size."""
+    max_error: float = 30.0
+    """Absolute value at which one error is clipped; a larger one has no further meaning."""
+
+
+TUNING = PrequentialTuning()
 
 
 @dataclass(frozen=True, eq=False)
 class PrequentialErrors:
-    """What was foretold and not yet measured, and how wrong it was before."""
+    """Predictions of proposed designs that are not yet measured, and the errors of earlier ones.
+
+    Examples:
+        >>> x = torch.tensor([[0.5]], dtype=torch.float64)
+        >>> mean, std = torch.tensor([[1.0]], dtype=torch.float64), torch.tensor([[0.5]], dtype=torch.float64)
+        >>> pending = PrequentialErrors.none(d=1, q=1).with_predictions(x, mean, std)
+        >>> warp = Warp.none(torch.ones(1, dtype=torch.float64))
+        >>> pending.measured(x, torch.tensor([[2.0]], dtype=torch.float64), warp).errors.tolist()
+        [[2.0]]
+    """
 
     x: Tensor
     mean: Tensor
@@ -35,33 +56,34 @@ class PrequentialErrors:
 
     @classmethod
     def none(cls, d: int, q: int) -> PrequentialErrors:
-        """Return what there is before anything was foretold."""
+        """Return a record without predictions and errors, for d variables and q outputs."""
         return cls(*(torch.empty(0, n, dtype=torch.float64) for n in (d, q, q, q)))
 
     def measured(self, x: Tensor, y: Tensor, warp: Warp) -> PrequentialErrors:
-        """Return it after measured designs x (n x d) with outputs y (n x q) are known; warp: as when they were foretold."""
+        """Return the record after designs x (n x d) were measured as y (n x q); warp: that of the predictions."""
         if not len(self.x):
             return self
-        apart = (self.x.unsqueeze(1) - x).abs().amax(-1)
-        nearest, row = apart.min(1)
-        known = nearest <= _SAME
+        distance = (self.x.unsqueeze(1) - x).abs().amax(-1)
+        nearest, row = distance.min(1)
+        known = nearest <= SAME_DESIGN
         error = (warp.forward(y[row[known]]) - self.mean[known]) / self.std[known]
-        errors = torch.cat([self.errors, error.nan_to_num(_LARGEST).clamp(-_LARGEST, _LARGEST)])[-_KEPT:]
+        error = error.nan_to_num(TUNING.max_error).clamp(-TUNING.max_error, TUNING.max_error)
+        errors = torch.cat([self.errors, error])[-TUNING.kept :]
         return replace(self, x=self.x[~known], mean=self.mean[~known], std=self.std[~known], errors=errors)
 
     def with_predictions(self, x: Tensor, mean: Tensor, std: Tensor) -> PrequentialErrors:
-        """Return it with further proposed designs."""
+        """Return the record with the predictions (p x q) of further proposed designs x (p x d)."""
         return replace(
             self, x=torch.cat([self.x, x]), mean=torch.cat([self.mean, mean]), std=torch.cat([self.std, std])
         )
 
     def without_pending(self) -> PrequentialErrors:
-        """Return it without what is not yet measured: outputs are warped otherwise now."""
+        """Return the errors alone; predictions cannot be compared with outputs any more once the warp has changed."""
         return replace(self, x=self.x[:0], mean=self.mean[:0], std=self.std[:0])
 
     @property
     def kappa(self) -> Tensor:
-        """By what deviations were too small (q): the root mean square of the errors; 0 where there are too few."""
-        if len(self.errors) < _FEWEST:
+        """Root mean square of the errors (q), by which standard deviations were too small; 0 where there are too few."""
+        if len(self.errors) < TUNING.min_count:
             return torch.zeros(self.errors.shape[1], dtype=torch.float64)
         return self.errors.square().mean(0).sqrt()
