@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from cbabo.surfaces.cli.options import (
     FormatOption,
     SetOption,
     StudyArgument,
+    interrupted,
     names_database,
     open_study,
     pairs,
@@ -90,9 +90,7 @@ def run(
                     on_result=on_result,
                 )
     except KeyboardInterrupt:
-        command = shlex.join(["cbabo", *sys.argv[1:]])
-        sys.stderr.write(f"cbabo: stopped; everything told so far is stored, resume by: {command}\n")
-        raise typer.Exit(1) from None
+        raise interrupted("everything told so far is stored") from None
     print_summary(plan.study, form)
 
 
