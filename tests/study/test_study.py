@@ -156,6 +156,18 @@ def test_the_focus_is_kept(study: Study, url: str) -> None:
     assert study.focused is None
 
 
+def test_an_empty_list_clears_the_focus(study: Study, beam: Problem, url: str) -> None:
+    rows = [{"stress": 2.0, "frequency": 5.0}, {"stress": 4.0, "frequency": 3.0, "weight": 3.0}]
+    study.focus(rows)
+    assert study.focused is not None
+    assert study.focused.weights == (0.25, 0.75)
+    study.focus([])
+    assert study.focused is None
+    study.focus(rows)
+    assert Study.create(beam, url, focus=None, settings=study.settings).focused is not None
+    assert Study.create(beam, url, focus=[], settings=study.settings).focused is None
+
+
 def test_a_frozen_table_does_not_change(study: Study) -> None:
     before = study.evaluations
     study.ask(3)

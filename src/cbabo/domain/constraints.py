@@ -33,7 +33,9 @@ _Limit = Annotated[float | None, PlainValidator(number, json_schema_input_type=f
 _Outputs = Annotated[str | tuple[str, ...] | list[str] | None, SkipValidation]
 
 Thresholds = dict[str, float]
-ThresholdsLike = Mapping[str, float] | pd.DataFrame | Sequence[Sequence[float]] | FloatArray
+ThresholdsLike = (
+    Mapping[str, float] | Sequence[Mapping[str, float]] | pd.DataFrame | Sequence[Sequence[float]] | FloatArray
+)
 
 
 @dataclass(frozen=True)
@@ -172,14 +174,16 @@ class ThresholdBox:
         return np.where(theta == 1.0, relaxed, strictest + theta * (relaxed - strictest))
 
     def array(self, thresholds: ThresholdsLike) -> FloatArray:
-        """Arrange thresholds, given by name, as a table or as rows, as n x k."""
+        """Arrange thresholds, given by name, as a list of such mappings, as a table or as rows, as n x k."""
         if isinstance(thresholds, Mapping):
-            return self._from_columns({n: [v] for n, v in thresholds.items()})
+            return self._from_mapping("thresholds", thresholds)
         if isinstance(thresholds, pd.DataFrame):
             twice = thresholds.columns[thresholds.columns.duplicated()]
             if len(twice):
                 raise InputError(f"thresholds: the column {shown(twice[0])} is there twice; remove one")
             return self._from_columns({n: thresholds[n].tolist() for n in thresholds.columns})
+        if isinstance(thresholds, list | tuple) and any(isinstance(row, Mapping) for row in thresholds):
+            return np.vstack([self._from_mapping(f"thresholds[{i}]", row) for i, row in enumerate(thresholds)])
         return number_rows("thresholds", thresholds, self.names)
 
     def row(self, thresholds: ThresholdsLike) -> FloatArray:
@@ -229,15 +233,20 @@ class ThresholdBox:
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         return np.array([c.strictest for c in self.movable]), np.array([c.most_relaxed for c in self.movable])
 
-    def _from_columns(self, columns: dict[str, list[Any]]) -> FloatArray:
+    def _from_mapping(self, where: str, row: object) -> FloatArray:
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: expected a mapping of names to limits as in the other rows, got {shown(row)}")
+        return self._from_columns({name: [value] for name, value in row.items()}, where)
+
+    def _from_columns(self, columns: dict[str, list[Any]], where: str = "thresholds") -> FloatArray:
         for name in columns:
             if name not in self.names:
-                raise InputError(f"thresholds: {self._why_not(name)}; expected {', '.join(self.names)}")
+                raise InputError(f"{where}: {self._why_not(name)}; expected {', '.join(self.names)}")
         missing = [name for name in self.names if name not in columns]
         if missing:
-            raise InputError(f"thresholds: {missing[0]!r} is missing; expected {', '.join(self.names)}")
+            raise InputError(f"{where}: {missing[0]!r} is missing; expected {', '.join(self.names)}")
         for name, values in columns.items():
-            columns[name] = [finite(f"thresholds: {name}", v) for v in values]
+            columns[name] = [finite(f"{where}: {name}", v) for v in values]
         rows = np.array([columns[name] for name in self.names], dtype=np.float64)
         return rows.T.reshape(-1, len(self.names))
 

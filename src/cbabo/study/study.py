@@ -48,7 +48,10 @@ class Study:
         focus: ThresholdsLike | None = None,
         exist_ok: bool = True,
     ) -> Study:
-        """Create a study, or open it if it exists with the same problem, seed and settings."""
+        """Create a study, or open it if it exists with the same problem, seed and settings.
+
+        focus: as `focus` takes it; None leaves what is stored, an empty list clears it.
+        """
         if not isinstance(problem, Problem):
             raise InputError(f"problem: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
@@ -57,12 +60,12 @@ class Study:
         if not isinstance(name, str) or not name.strip() or len(name) > 255 or "::" in name:
             raise InputError(f"study: the name must be a text of 1 to 255 characters without '::', got {name!r}")
         settings = Settings.default() if settings is None else settings
-        wanted = None if focus is None else Focus.of(problem.box, focus)
+        wanted = _focus(problem, focus)
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
             study._refuse_difference(problem, seed, settings, exist_ok)
-        if wanted is not None and store.focus() != wanted:
+        if focus is not None and store.focus() != wanted:
             store.set_focus(wanted)
         return study
 
@@ -153,8 +156,11 @@ class Study:
         return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
 
     def focus(self, thresholds: ThresholdsLike | None) -> None:
-        """State the thresholds under discussion, with an optional column "weight"; None means the whole box."""
-        self._store.set_focus(None if thresholds is None else Focus.of(self.problem.box, thresholds))
+        """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
+
+        Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
+        """
+        self._store.set_focus(_focus(self.problem, thresholds))
 
     def run(
         self,
@@ -261,3 +267,10 @@ class Study:
                 f"study {self.name!r} exists with another {' and another '.join(different)}; "
                 "choose another name, or state what is stored"
             )
+
+
+def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:
+    """Read a focus; None and an empty list mean the whole box."""
+    if thresholds is None or (isinstance(thresholds, list | tuple) and not thresholds):
+        return None
+    return Focus.of(problem.box, thresholds)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from sqlalchemy.engine import URL, make_url
@@ -137,14 +136,10 @@ class StudyFile:
 
     def create(self) -> Study:
         """Create the study, or open it if it exists."""
-        stated = self.study.focus
-        focus = pd.DataFrame([_weighted(self.problem, row) for row in stated]) if stated else None
-        study = Study.create(
-            self.problem, self.storage, self.name, self.study.seed, self.settings, focus=focus, exist_ok=True
+        stated = self.study
+        return Study.create(
+            self.problem, self.storage, self.name, stated.seed, self.settings, focus=stated.focus, exist_ok=True
         )
-        if stated == [] and study.focused is not None:
-            study.focus(None)
-        return study
 
     def open(self) -> Study:
         """Open the study, which must have been started; say so where the file has changed since."""
@@ -218,10 +213,6 @@ def _check_focus(problem: Problem, rows: Sequence[Mapping[str, float]]) -> None:
             Focus.of(problem.box, row)
         except InputError as error:
             raise InputError(f"study.focus.#{number}: {str(error).removeprefix('focus: ')}") from error
-
-
-def _weighted(problem: Problem, row: Mapping[str, float]) -> dict[str, float]:
-    return dict(row) if "weight" in problem.box.names else {"weight": 1.0, **row}
 
 
 def _apply(content: dict[str, Any], change: str) -> None:
