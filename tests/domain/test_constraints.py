@@ -215,8 +215,19 @@ BOX = box_of(
 )
 
 
-def test_nominal_limits_are_the_stated_or_the_most_relaxed_ones() -> None:
-    assert BOX.nominal == {"stress": 2.0, "frequency": 20.0, "slack": 1.0}
+def test_nominal_limits_are_the_stated_ones_or_the_middle_of_the_range() -> None:
+    assert BOX.nominal == {"stress": 2.0, "frequency": 40.0, "slack": 0.5}
+
+
+def test_limits_left_out_are_completed_with_the_nominal_ones() -> None:
+    assert BOX.complete({"frequency": np.float32(30)}) == {"stress": 2.0, "frequency": 30.0, "slack": 0.5}
+    assert BOX.complete({}) == BOX.nominal
+    assert refusal(lambda: BOX.complete({"mass": 1.0})).startswith(
+        "thresholds: the limit of 'mass' is fixed by the problem; expected stress, frequency, slack"
+    )
+    assert refusal(lambda: BOX.complete({"colour": 1.0})).startswith("thresholds: unknown constraint 'colour'")
+    assert refusal(lambda: BOX.complete({"stress": NAN})).startswith("thresholds: stress must be a finite number")
+    assert refusal(lambda: BOX.complete([1.0])) == "thresholds: expected a mapping of names to limits, got [1.0]"
 
 
 @pytest.mark.parametrize(

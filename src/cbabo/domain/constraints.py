@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ConfigDict, PlainValidator, SkipValidation
+from pydantic import ConfigDict, Field, PlainValidator, SkipValidation
 
 from cbabo.domain.notation import number
 from cbabo.domain.space import check_name, check_unit
@@ -30,6 +30,7 @@ FEASIBILITY_TOLERANCE = 1e-9
 """How far an output may exceed its limit, in units of the limit's range, and still count as feasible."""
 
 _Limit = Annotated[float | None, PlainValidator(number, json_schema_input_type=float | None)]
+_NOMINAL = "The limit that holds where a question states none; the middle of the range if left out."
 _Outputs = Annotated[str | tuple[str, ...] | list[str] | None, SkipValidation]
 
 Thresholds = dict[str, float]
@@ -49,7 +50,7 @@ class Constraint:
     high: _Limit = field(default=None, kw_only=True)
     limit: _Limit = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
-    nominal: _Limit = field(default=None, kw_only=True)
+    nominal: Annotated[_Limit, Field(description=_NOMINAL)] = field(default=None, kw_only=True)
     outputs: _Outputs = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -127,6 +128,11 @@ class Constraint:
         return self._end(self.high if self.sense == "<=" else self.low)
 
     @property
+    def middle(self) -> float:
+        """The middle of the range (the limit itself where it is fixed)."""
+        return self.strictest + 0.5 * (self.most_relaxed - self.strictest)
+
+    @property
     def scale(self) -> float:
         """The unit of tolerances: the range of a movable limit, the size of a fixed one."""
         if self.limit is not None:
@@ -160,8 +166,14 @@ class ThresholdBox:
 
     @property
     def nominal(self) -> Thresholds:
-        """The nominal limits; the most relaxed one where none is stated."""
-        return {c.name: c.most_relaxed if c.nominal is None else c.nominal for c in self.movable}
+        """The nominal limits; the middle of the range where none is stated."""
+        return {c.name: c.middle if c.nominal is None else c.nominal for c in self.movable}
+
+    def complete(self, thresholds: Mapping[str, float]) -> Thresholds:
+        """Return a limit for every movable constraint: those given, and the nominal ones where none is given."""
+        if not isinstance(thresholds, Mapping):
+            raise InputError(f"thresholds: expected a mapping of names to limits, got {shown(thresholds)}")
+        return self.named(self._from_mapping("thresholds", {**self.nominal, **thresholds})[0])
 
     def to_theta(self, thresholds: FloatArray) -> FloatArray:
         """Map thresholds, n x k, to theta; values outside the box go outside [0, 1]."""

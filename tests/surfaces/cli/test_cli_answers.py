@@ -95,7 +95,7 @@ def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--at", "stres=4"], "unknown limit 'stres'"),
+        (["--at", "stres=4"], "--at: unknown constraint 'stres'; expected stress, frequency"),
         (["--at", "stress=high"], "stress must be a number"),
         (["--at", "stress"], "expected name=value"),
         (["--file", "nothing.csv"], "expected a CSV file of limits"),

@@ -27,7 +27,7 @@ def test_run_spends_the_budget_and_shows_the_best(cli: Any) -> None:
     result = cli("run", "study.yaml", "--budget", 8)
     assert "8/8 evaluations, 0 failed, best mass" in result.err
     assert result.err.endswith(" s each, 0:00 left\n")
-    for fragment in ("requested", "stress <= 5 MPa; frequency >= 2 Hz", "best at the nominal limits: evaluation"):
+    for fragment in ("requested", "stress <= 5 MPa; frequency >= 4 Hz", "best at the nominal limits: evaluation"):
         assert fragment in result.out
     assert "failures" not in result.out
 
@@ -61,7 +61,7 @@ def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) 
         assert values["study"] == "beam"
         assert values["best_objective"] == values["best_outputs"]["mass"]
         assert set(values["best_design"]) == {"width", "ribs"}
-        assert values["nominal_limits"] == {"stress": 5.0, "frequency": 2.0}
+        assert values["nominal_limits"] == {"stress": 5.0, "frequency": 4.0}
         assert values["failures"] == values["pending"] == []
     else:
         header, row = result.out.splitlines()
