@@ -54,7 +54,7 @@ def test_a_spent_budget_is_said(cli: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) -> None:
-    result = cli("run", "study.yaml", "--budget", 4, "--format", form)
+    result = cli("run", "study.yaml", "--budget", 8, "--format", form)
     assert result.err == ""
     if form == "json":
         values = json.loads(result.out)
@@ -66,7 +66,7 @@ def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) 
     else:
         header, row = result.out.splitlines()
         assert header.startswith("study,requested,complete,failed,running,imported,optimiser,")
-        assert row.startswith("beam,4,4,0,0,0,none,")
+        assert row.startswith("beam,8,8,0,0,0,none,")
 
 
 def test_another_seed_problem_or_settings_is_refused_by_name(cli: Any, folder: Path) -> None:
