@@ -333,6 +333,7 @@ def test_refinements_are_stored_and_do_not_count(run: Study, evaluate, evaluatio
         (36 + i, "refine", "complete") for i in range(evaluations)
     ]
     assert [row.point for row in rows] == calls
+    assert [row.thresholds for row in rows] == [AT] * evaluations  # what it was spent on is stored too
     assert rows[0].outputs == evaluate(calls[0])  # raw, with the number that nobody asked for
     assert rows[0].seconds is not None
     assert run.evaluations.requested == 35

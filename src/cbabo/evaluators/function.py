@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cbabo.errors import EvaluationError, InputError
+from cbabo.errors import Cause, EvaluationError, InputError
 from cbabo.evaluators.logs import joined, printed_tail, tail
 
 logger = logging.getLogger(__name__)
@@ -56,6 +56,8 @@ class Outcome:
     """How long it took."""
     worker: str
     """Where it ran, as host:pid."""
+    cause: Cause | None = None
+    """What a failure is due to, the design or the set-up; None when it is complete."""
 
     @property
     def complete(self) -> bool:
@@ -67,22 +69,23 @@ def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, 
     """Run one evaluation and turn everything that goes wrong in it, except Ctrl-C, into a failed outcome."""
     number_token, outputs_token = current_evaluation.set(number), declared_outputs.set(outputs)
     started, clock = time.time(), time.perf_counter()
+    cause: Cause
     try:
         values = finite_outputs(evaluate(dict(point)), outputs)
     except EvaluationError as error:
         printed = printed_tail()
         log = joined(("log", error.log), ("printed", printed)) if printed else error.log
-        reason, retryable = error.reason, error.retryable
+        reason, retryable, cause = error.reason, error.retryable, error.cause
     except (Exception, SystemExit) as error:
         log = joined(("traceback", _traceback(error)), ("printed", printed_tail()))
-        reason, retryable = describe(error), False
+        reason, retryable, cause = describe(error), False, "design"
     else:
         return Outcome(values, None, "", False, started, time.perf_counter() - clock, _here())
     finally:
         current_evaluation.reset(number_token)
         declared_outputs.reset(outputs_token)
     seconds = time.perf_counter() - clock
-    return failed(reason, log=log, retryable=retryable, started=started, seconds=seconds, worker=_here())
+    return failed(reason, log=log, retryable=retryable, cause=cause, started=started, seconds=seconds, worker=_here())
 
 
 def failed(
@@ -90,13 +93,14 @@ def failed(
     *,
     log: str = "",
     retryable: bool = False,
+    cause: Cause = "design",
     started: float | None = None,
     seconds: float = 0.0,
     worker: str = "",
 ) -> Outcome:
     """Return the outcome of an evaluation that failed, also for failures that are only seen from outside."""
     begun = time.time() - seconds if started is None else started
-    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker)
+    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker, cause)
 
 
 def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, float]:

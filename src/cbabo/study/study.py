@@ -137,11 +137,11 @@ class Study:
         if failed is not None:
             if not isinstance(failed, str) or not failed.strip():
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
-            self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split())})
+            self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
         values, bad = self._checked(outputs)
         if bad is not None:
-            self._store.finish(id, {"state": "failed", "failure": bad})
+            self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
             self._store.finish(id, {"state": "complete", "outputs": values})
 
@@ -179,10 +179,10 @@ class Study:
 
         workers: evaluations at a time; with one and no timeout they run in this process, otherwise each in a worker
         process. executor: any concurrent.futures.Executor instead. asynchronous: ask for the next evaluation as soon
-        as one ends, rather than batch by batch. timeout: seconds for one evaluation. retries: further tries after a
-        timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after so many
-        failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished. on_result:
-        called with every finished evaluation.
+        as one ends, rather than batch by batch. timeout: seconds for one evaluation, from its start on. retries: further
+        tries after a timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after
+        so many failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished.
+        on_result: called with every finished evaluation.
         """
         plan = Run(
             evaluate,
@@ -221,14 +221,14 @@ class Study:
             raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
-        self.problem.box.row(thresholds)
+        limits = self.problem.box.named(self.problem.box.row(thresholds)[0])
         begin = None if start is None else self.problem.space.check(start)
         with self._store.locked(), Guardian():
             model = self.model()
             known = next((row for row in model.evaluations.complete if row.point == begin), None)
 
             def measure(point: Point) -> Evaluation:
-                return known if known is not None and point == begin else self._trials.measure(point, evaluate)
+                return known if known is not None and point == begin else self._trials.measure(point, evaluate, limits)
 
             return refine(model, thresholds, measure, evaluations, begin)
 

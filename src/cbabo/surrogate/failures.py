@@ -64,7 +64,7 @@ class FailureModel:
 
 def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
     """Return what failures teach; None if nothing."""
-    measured, failed = evaluations.complete, evaluations.failed
+    measured, failed = evaluations.complete, evaluations.failed_designs
     if min(len(measured), len(failed)) < _FEWEST:
         return None
     x = torch.from_numpy(np.vstack([measured.x, failed.x]))
