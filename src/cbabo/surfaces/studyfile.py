@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 
 from cbabo.domain.focus import Focus
 from cbabo.domain.notation import read_yaml, sentence
-from cbabo.domain.problem import Problem
+from cbabo.domain.problem import Problem, require_problem
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.spec import EvaluatorSpec, build
@@ -99,11 +99,7 @@ class StudyFile:
         content = read_yaml(path)
         for change in changes:
             _apply(content, change)
-        if "problem" not in content:
-            raise InputError(
-                f"{path}: expected a 'problem:' section, got {', '.join(map(shown, content)) or 'nothing'}; "
-                "cbabo init writes an example"
-            )
+        require_problem(path, content)
         try:
             problem = Problem.from_dict(content["problem"])
             rest = _StudyFile.model_validate({**content, "problem": problem})
@@ -208,11 +204,11 @@ def _check_name(name: str) -> None:
 
 
 def _check_focus(problem: Problem, rows: Sequence[Mapping[str, float]]) -> None:
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows):
         try:
             Focus.of(problem.box, row)
         except InputError as error:
-            raise InputError(f"study.focus.#{number}: {str(error).removeprefix('focus: ')}") from error
+            raise InputError(f"study.focus.{number}: {str(error).removeprefix('focus: ')}") from error
 
 
 def _apply(content: dict[str, Any], change: str) -> None:
