@@ -93,8 +93,14 @@ def test_an_output_that_is_not_finite_is_a_failure(study: Study, value: float) -
     ("outputs", "words"),
     [
         ({"mass": 1.0}, "'stress' is missing"),
-        ({**OUTPUTS, "stress": "high"}, "stress must be a number"),
-        ({**OUTPUTS, "stress": None}, "stress must be a number"),
+        ({**OUTPUTS, "stress": "high"}, "'stress' must be one number, but is 'high' .of type str"),
+        ({**OUTPUTS, "stress": "2.0"}, "'stress' must be one number, but is '2.0' .of type str"),
+        ({**OUTPUTS, "stress": None}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": True}, "'stress' must be one number, but is True .of type bool"),
+        ({**OUTPUTS, "stress": np.True_}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": np.array([2.0])}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": 10**400}, "'stress' must be a finite number, but is too large for one: 1000"),
+        ({**OUTPUTS, "note": "fine"}, "'note' must be one number"),
         ([1.0, 2.0], "as a mapping"),
         (None, "either outputs or failed"),
     ],
@@ -116,9 +122,9 @@ def test_failed_wants_a_reason(study: Study) -> None:
         study.tell(trial.id, OUTPUTS, failed="x")
 
 
-def test_numbers_of_numpy_and_strings_of_digits_are_numbers(study: Study) -> None:
+def test_scalars_of_numpy_are_numbers(study: Study) -> None:
     (trial,) = study.ask()
-    study.tell(trial.id, {"mass": np.float32(1.5), "stress": np.int64(2), "frequency": "3e0", "cost": np.array(4.0)})
+    study.tell(trial.id, {"mass": np.float32(1.5), "stress": np.int64(2), "frequency": 3, "cost": np.array(4.0)})
     assert study.evaluations[0].outputs == {"mass": 1.5, "stress": 2.0, "frequency": 3.0, "cost": 4.0}
 
 

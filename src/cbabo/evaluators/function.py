@@ -19,10 +19,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from cbabo.errors import Cause, EvaluationError, InputError
 from cbabo.evaluators.logs import joined, printed_tail, tail
+from cbabo.evaluators.outputs import not_finite, output_number
 
 logger = logging.getLogger(__name__)
 
@@ -116,15 +116,19 @@ def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, flo
             raise EvaluationError(
                 f"the output {name!r} is declared, but the simulator returned {present}; return it too"
             )
-        number = _number(returned[name])
-        if number is None:
-            raise EvaluationError(f"the output {name!r} must be one number, but is {_shown(returned[name])}")
+        try:
+            number = output_number(name, returned[name])
+        except InputError as error:
+            raise EvaluationError(str(error)) from None
         if not math.isfinite(number):
-            raise EvaluationError(f"the output {name!r} must be a finite number, but is {number}")
+            raise EvaluationError(not_finite(name, number))
     values: dict[str, float] = {}
     for key, value in returned.items():
-        number = _number(value)
-        if isinstance(key, str) and number is not None and math.isfinite(number):
+        try:
+            number = output_number(str(key), value)
+        except InputError:
+            number = math.nan
+        if isinstance(key, str) and math.isfinite(number):
             values[key] = number
         else:
             logger.debug("The undeclared output %r is not a finite number and is dropped.", key)
@@ -189,22 +193,6 @@ def _forget_namesake(top: str, directory: Path) -> None:
         return
     for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
         del sys.modules[name]
-
-
-def _number(value: Any) -> float | None:
-    """Return a real scalar (Python's, NumPy's, a 0-d array or tensor) as a float; None for anything else."""
-    try:
-        if hasattr(value, "item") and hasattr(value, "shape"):
-            if tuple(value.shape) != ():
-                return None
-            value = value.item()
-        if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-            return None
-        return float(value)
-    except OverflowError:
-        return math.inf
-    except Exception:
-        return None
 
 
 def _shown(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -14,11 +15,11 @@ from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
 from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
 from cbabo.domain.space import Point
-from cbabo.errors import InputError, StudyError
+from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.guard import Guardian
+from cbabo.evaluators.outputs import not_finite, output_number
 from cbabo.methods.settings import Settings
-from cbabo.numerics.arrays import is_number
 from cbabo.storage.database import Database
 from cbabo.storage.store import StudyStore
 from cbabo.study.importing import ImportReport, check_rows
@@ -234,20 +235,20 @@ class Study:
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):
-            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {outputs!r}")
+            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
         for name in self.problem.outputs:
             if name not in outputs:
                 raise InputError(f"tell: the output {name!r} is missing; expected {', '.join(self.problem.outputs)}")
         values: dict[str, float] = {}
         for name, value in outputs.items():
             try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise InputError(f"tell: {name} must be a number, got {value!r}") from None
-            if is_number(number):
+                number = output_number(str(name), value)
+            except InputError as error:
+                raise InputError(f"tell: {error}") from None
+            if math.isfinite(number):
                 values[str(name)] = number
             elif name in self.problem.outputs:
-                return {}, f"the output {name!r} must be a finite number, but is {number}"
+                return {}, not_finite(name, number)
         return values, None
 
     def _refuse_difference(self, problem: Problem, seed: int, settings: Settings, exist_ok: bool) -> None:
