@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,16 @@ def test_reading_imports_nothing_heavy(code: str) -> None:
 def test_the_public_names_are_few_and_there() -> None:
     import cbabo
 
-    assert len(cbabo.__all__) < 12
+    assert len(cbabo.__all__) < 15
+    assert {"Answer", "Recommendation", "EvaluationError"} <= set(cbabo.__all__)
+    assert cbabo.__version__ == metadata.version("cbabo")
     for name in dir(cbabo):
         assert getattr(cbabo, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Stduy'"):
         cbabo.Stduy  # noqa: B018
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    command = [sys.executable, "-m", "cbabo", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{metadata.version('cbabo')}\n", "")

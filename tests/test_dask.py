@@ -30,6 +30,7 @@ from simulators import simulate_beam
 pytestmark = pytest.mark.xdist_group("dask")
 
 TESTS = str(Path(__file__).parent)
+PATH = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
 ONCE_SLOW = """
 import os, pathlib, sys, time
 log = pathlib.Path(sys.argv[1])
@@ -48,7 +49,7 @@ class Cluster:
         settings = {
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
-            "PYTHONPATH": TESTS,
+            "PYTHONPATH": PATH,
         }
         self._environment = {**os.environ, **settings}
         self._folder = folder
@@ -252,6 +253,7 @@ def test_a_design_that_kills_its_workers_is_a_failure(client: Client, study: Stu
     assert all("the executor lost it (KilledWorker" in failure for failure in failures.values())
     assert len(study.evaluations) == 6
     assert len(study.evaluations.running) == 0
+    assert len(study.evaluations.failed_designs) == 0
 
 
 def test_a_command_dies_with_its_worker(client: Client, study: Study, tmp_path: Path) -> None:
@@ -289,11 +291,21 @@ def test_the_time_of_an_evaluation_is_kept_by_the_run(client: Client, study: Stu
     study.run(slow, budget=4, executor=client.get_executor(), workers=2, timeout=1.5)
     assert [row.state for row in study.evaluations] == ["complete"] * 3 + ["failed"]
     assert study.evaluations[3].failure == "no answer within 1.5 s"
+    assert study.evaluations[3].cause == "set-up"
     assert study.evaluations[3].seconds == pytest.approx(1.5, abs=1.0)
     assert not (tmp_path / "ended").exists()  # a function in a worker of Dask's cannot be stopped
     (tmp_path / "enough").touch()
     wait_until((tmp_path / "ended").exists)
     assert study.evaluations[3].state == "failed"  # its late answer is nobody's
+
+
+def test_time_in_the_clusters_queue_does_not_count(client: Client, study: Study, tmp_path: Path) -> None:
+    """Two workers, ten evaluations of 0.3 s: the last waits for 1.2 s, more than the limit."""
+    log = tmp_path / "log"
+    log.mkdir()
+    evaluate = logging_simulator(log, 0.3)
+    study.run(evaluate, budget=10, executor=client.get_executor(), workers=10, timeout=1.0)
+    assert [row.failure for row in study.evaluations.failed] == []
 
 
 # ---- drivers and schedulers that die
@@ -314,7 +326,7 @@ def test_after_the_driver_was_killed_the_next_resumes(
             evaluate = logging_simulator(Path({str(log)!r}), 0.3)
             Study.open({url!r}, "beam").run(evaluate, budget=10, executor=client.get_executor(), workers=2)
     """)
-    driver = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": TESTS})
+    driver = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": PATH})
     try:
         wait_until(lambda: len(study.evaluations.complete) >= 3)
     finally:

@@ -9,24 +9,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cbabo.answering.answers import Answer as Answer
+    from cbabo.answering.answers import Recommendation as Recommendation
     from cbabo.domain.constraints import Constraint as Constraint
     from cbabo.domain.problem import Objective as Objective
     from cbabo.domain.problem import Problem as Problem
     from cbabo.domain.space import Discrete as Discrete
     from cbabo.domain.space import Integer as Integer
     from cbabo.domain.space import Real as Real
+    from cbabo.errors import EvaluationError as EvaluationError
     from cbabo.methods.settings import Settings as Settings
     from cbabo.model import Model as Model
     from cbabo.study.study import Study as Study
 
+    __version__: str
+
 _HOMES = {
+    "Answer": "cbabo.answering.answers",
     "Constraint": "cbabo.domain.constraints",
     "Discrete": "cbabo.domain.space",
+    "EvaluationError": "cbabo.errors",
     "Integer": "cbabo.domain.space",
     "Model": "cbabo.model",
     "Objective": "cbabo.domain.problem",
     "Problem": "cbabo.domain.problem",
     "Real": "cbabo.domain.space",
+    "Recommendation": "cbabo.answering.answers",
     "Settings": "cbabo.methods.settings",
     "Study": "cbabo.study.study",
 }
@@ -36,10 +44,12 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     if name == "problems":
         return importlib.import_module("cbabo.problems")
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("cbabo")
     if name not in _HOMES:
         raise AttributeError(f"module 'cbabo' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "problems"]
+    return [*__all__, "__version__", "problems"]

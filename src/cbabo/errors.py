@@ -6,6 +6,10 @@ A message is one sentence: what was expected, what came, and what to do about it
 from __future__ import annotations
 
 import reprlib
+from typing import Literal
+
+Cause = Literal["design", "set-up"]
+"""What a failed evaluation is due to: the simulator fails at this design, or something that says nothing about the design."""
 
 
 class CbaboError(Exception):
@@ -37,20 +41,24 @@ class ModelError(CbaboError):
 
 
 class EvaluationError(CbaboError):
-    """One evaluation failed; evaluators raise it to give the reason, the log and whether trying again may help."""
+    """One evaluation failed; evaluators raise it to give the reason, the log and whether trying again may help.
 
-    def __init__(self, reason: str, *, log: str = "", retryable: bool = False) -> None:
+    cause: "set-up" if the failure says nothing about the design (no licence, a full disk), so that nothing is learned from it.
+    """
+
+    def __init__(self, reason: str, *, log: str = "", retryable: bool = False, cause: Cause = "design") -> None:
         super().__init__(reason)
         self.reason = reason
         self.log = log
         self.retryable = retryable
+        self.cause = cause
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_evaluation_error, (self.reason, self.log, self.retryable))
+        return (_evaluation_error, (self.reason, self.log, self.retryable, self.cause))
 
 
-def _evaluation_error(reason: str, log: str, retryable: bool) -> EvaluationError:
-    return EvaluationError(reason, log=log, retryable=retryable)
+def _evaluation_error(reason: str, log: str, retryable: bool, cause: Cause = "design") -> EvaluationError:
+    return EvaluationError(reason, log=log, retryable=retryable, cause=cause)
 
 
 class RunStoppedError(CbaboError):

@@ -215,8 +215,19 @@ BOX = box_of(
 )
 
 
-def test_nominal_limits_are_the_stated_or_the_most_relaxed_ones() -> None:
-    assert BOX.nominal == {"stress": 2.0, "frequency": 20.0, "slack": 1.0}
+def test_nominal_limits_are_the_stated_ones_or_the_middle_of_the_range() -> None:
+    assert BOX.nominal == {"stress": 2.0, "frequency": 40.0, "slack": 0.5}
+
+
+def test_limits_left_out_are_completed_with_the_nominal_ones() -> None:
+    assert BOX.complete({"frequency": np.float32(30)}) == {"stress": 2.0, "frequency": 30.0, "slack": 0.5}
+    assert BOX.complete({}) == BOX.nominal
+    assert refusal(lambda: BOX.complete({"mass": 1.0})).startswith(
+        "thresholds: the limit of 'mass' is fixed by the problem; expected stress, frequency, slack"
+    )
+    assert refusal(lambda: BOX.complete({"colour": 1.0})).startswith("thresholds: unknown constraint 'colour'")
+    assert refusal(lambda: BOX.complete({"stress": NAN})).startswith("thresholds: stress must be a finite number")
+    assert refusal(lambda: BOX.complete([1.0])) == "thresholds: expected a mapping of names to limits, got [1.0]"
 
 
 @pytest.mark.parametrize(
@@ -225,6 +236,7 @@ def test_nominal_limits_are_the_stated_or_the_most_relaxed_ones() -> None:
         {"slack": 0.5, "stress": 3, "frequency": np.float32(40)},
         pd.DataFrame({"slack": [0.5], "frequency": [40], "stress": [3.0]}),
         pd.DataFrame({"slack": [0.5], "frequency": [40], "stress": [3]}, dtype="Float64", index=["a"]),
+        [{"slack": 0.5, "stress": 3, "frequency": 40}],
         [[3, 40, 0.5]],
         ((3.0, 40.0, 0.5),),
         np.array([[3.0, 40.0, 0.5]]),
@@ -258,6 +270,10 @@ GOOD = {"stress": 3.0, "frequency": 40.0, "slack": 0.5}
     ("thresholds", "message"),
     [
         ({}, "thresholds: 'stress' is missing; expected stress, frequency, slack"),
+        ([GOOD, {"stress": 1.0}], "thresholds[1]: 'frequency' is missing; expected stress, frequency, slack"),
+        ([{**GOOD, "mass": 1.0}, GOOD], "thresholds[0]: the limit of 'mass' is fixed by the problem"),
+        ([GOOD, {**GOOD, "slack": "x"}], "thresholds[1]: slack must be a finite number, got 'x'"),
+        ([GOOD, [1.0, 2.0, 3.0]], "thresholds[1]: expected a mapping of names to limits as in the other rows"),
         ({"stress": 3.0, "slack": 0.5}, "thresholds: 'frequency' is missing; expected stress, frequency, slack"),
         (GOOD | {"mass": 1}, "thresholds: the limit of 'mass' is fixed by the problem; expected stress, frequency"),
         (GOOD | {"strain": 1}, "thresholds: unknown constraint 'strain'; expected stress, frequency, slack"),
@@ -284,7 +300,6 @@ GOOD = {"stress": 3.0, "frequency": 40.0, "slack": 0.5}
         ([["3", "40", "0.5"]], "thresholds: expected n rows and 3 columns"),
         ([[True, False, True]], "thresholds: expected n rows and 3 columns"),
         ([[1j, 0, 0]], "thresholds: expected n rows and 3 columns"),
-        ([GOOD], "thresholds: expected n rows and 3 columns"),
         ([[3.0, 40.0, NAN]], "thresholds: expected finite numbers, got NaN or infinity"),
         ([[3.0, 40.0, None]], "thresholds: expected finite numbers, got NaN or infinity"),
         (None, "thresholds: expected n rows and 3 columns"),

@@ -30,6 +30,12 @@ def test_one_mapping_is_one_row(beam: Problem) -> None:
     assert Focus.of(beam.box, {"stress": 2.0, "frequency": 3.0, "weight": 7.0}) == Focus(((2.0, 3.0),), (1.0,))
 
 
+def test_a_list_of_mappings_is_one_row_each(beam: Problem) -> None:
+    rows = [{"stress": 2.0, "frequency": 3.0}, {"frequency": 4.0, "weight": 3, "stress": 5.0}]
+    assert Focus.of(beam.box, rows) == Focus(((2.0, 3.0), (5.0, 4.0)), (0.25, 0.75))
+    assert rows[1]["weight"] == 3, "the caller's rows are left as they are"
+
+
 def test_the_ends_of_the_box_are_inside(beam: Problem) -> None:
     Focus.of(beam.box, [[1.0, 2.0], [9.0, 6.0]])
 
@@ -63,6 +69,15 @@ def test_a_constraint_may_be_called_weight() -> None:
             pd.DataFrame({"stress": [2], "frequency": [3], "weight": [np.nan]}),
             "weights must be positive numbers, got nan",
         ),
+        (
+            [{"stress": 2.0, "frequency": 3.0}, {"stress": 2.0}],
+            "thresholds[1]: 'frequency' is missing; expected stress, frequency",
+        ),
+        (
+            [{"stress": 2.0, "frequency": 3.0}, [2.0, 3.0]],
+            "thresholds[1]: expected a mapping of names to limits as in the other rows, got [2.0, 3.0]",
+        ),
+        ([{"stress": 2.0, "frequency": 3.0, "weight": -1}], "weights must be positive numbers, got -1"),
         ([[2.0]], "expected n rows and 2 columns"),
         ("stress", "expected n rows and 2 columns"),
     ],

@@ -128,12 +128,41 @@ def test_equality_and_strict_senses_are_refused_with_the_way_out(sense: str) -> 
         ("minimise volume [cm3]", "volume", "cm3", "minimize"),
         ("maximize range [km]", "range", "km", "maximize"),
         ("  maximise   total range[ km ] ", "total range", "km", "maximize"),
+        ("Maximize range", "range", "", "maximize"),
+        ("MINIMISE range", "range", "", "minimize"),
+        ("minimize max power [W]", "max power", "W", "minimize"),
+        ("maximize min distance", "min distance", "", "maximize"),
         ("maximizer", "maximizer", "", "minimize"),
+        ("max_power", "max_power", "", "minimize"),
+        ("minutes", "minutes", "", "minimize"),
         ("выход [кг]", "выход", "кг", "minimize"),
     ],
 )
 def test_a_short_objective_is_read(text: str, name: str, unit: str, direction: str) -> None:
     assert parse_objective(text) == {"name": name, "unit": unit, "direction": direction}
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("max power", "maximize power"),
+        ("max power [W]", "maximize power"),
+        ("Max. power", "maximize power"),
+        ("maximal power", "maximize power"),
+        ("maximum total power", "maximize total power"),
+        ("maximized power", "maximize power"),
+        ("maximise: power", "maximize power"),
+        ("min mass", "minimize mass"),
+        ("minimum mass", "minimize mass"),
+        ("minimisation of mass", "minimize of mass"),
+        ("max", "maximize NAME"),
+        ("maximize", "maximize NAME"),
+    ],
+)
+def test_a_short_objective_that_may_be_a_direction_is_refused_with_both_ways_out(text: str, verb: str) -> None:
+    message = refusal(lambda: parse_objective(text))
+    assert message.startswith("objective: expected a name, or minimize or maximize and a name, got ")
+    assert f"write '{verb}', or 'minimize {text.partition(' [')[0]}' if the output is called so" in message
 
 
 @pytest.mark.parametrize("text", ["", "   ", "[kg]", "volume [", "volume []", "volume [a] [b]", "volume ]"])
@@ -269,15 +298,15 @@ class _Whole(BaseModel):
     ("stated", "message"),
     [
         ({}, "parts: missing; add it"),
-        ({"parts": [{}, {"colour": 1}]}, "parts.#2.colour: unknown key; check its spelling or remove it"),
+        ({"parts": [{}, {"colour": 1}]}, "parts.1.colour: unknown key; check its spelling or remove it"),
         ({"parts": [], "Colour": 1}, "Colour: unknown key; check its spelling or remove it"),
         ({"parts": [], "real": 1}, "real: unknown key; check its spelling or remove it"),
         ({"parts": [], "a[b\nc": 1}, r"a[b\nc: unknown key; check its spelling or remove it"),
-        ({"parts": [{"label": 3}]}, "parts.#1.label: expected text, got 3; put it in quotes"),
-        ({"parts": [{"label": False}]}, "parts.#1.label: expected text, got False; put it in quotes"),
-        ({"parts": [{"label": None}]}, "parts.#1.label: input should be a valid string, got None"),
-        ({"parts": [{"words": {}}]}, "parts.#1.words: input should be a valid string, got {}"),
-        ({"parts": [{"pair": 3}]}, "parts.#1.pair: input should be a list, got 3"),
+        ({"parts": [{"label": 3}]}, "parts.0.label: expected text, got 3; put it in quotes"),
+        ({"parts": [{"label": False}]}, "parts.0.label: expected text, got False; put it in quotes"),
+        ({"parts": [{"label": None}]}, "parts.0.label: input should be a valid string, got None"),
+        ({"parts": [{"words": {}}]}, "parts.0.words: input should be a valid string, got {}"),
+        ({"parts": [{"pair": 3}]}, "parts.0.pair: input should be a list, got 3"),
         ({"parts": [], "env": {"PATH": []}}, "env.PATH: input should be a valid string, got []"),
         ({"parts": [], "env": 3}, "env: expected a mapping of keys to values, got 3"),
     ],

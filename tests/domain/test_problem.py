@@ -352,7 +352,10 @@ X, F, C = Real("x", 0, 1), Objective("f"), Constraint("c", low=0, high=1)
         ({"objective": ""}, 'objective: expected "minimize name [unit]"'),
         ({"objective": {"name": "f"}}, "objective: expected Objective, got {'name': 'f'}"),
         ({"objective": [F, Objective("g")]}, "objective: expected one objective, got a list of 2; several objectives"),
-        ({"objective": ("f", "g")}, "objective: expected one objective, got a list of 2; several objectives are not"),
+        (
+            {"objective": ("f", "g")},
+            "objective: expected one objective, got a list of 2; several objectives are not",
+        ),
         ({"constraints": []}, "constraints: at least one limit must be movable (low and high), got none"),
         ({"constraints": ["c <= 1"]}, "constraints: at least one limit must be movable (low and high), got none"),
         ({"constraints": None}, "constraints: expected a list, got None"),
@@ -427,32 +430,32 @@ def constraint(**change: Any) -> dict[str, Any]:
 
 
 IN_PLAIN_VALUES = [
-    ({"colour": 1}, "colour: unknown key; check its spelling or remove it"),
-    ({"Colour": 1}, "Colour: unknown key; check its spelling or remove it"),
+    ({"colour": 1}, "problem.colour: unknown key; check its spelling or remove it"),
+    ({"Colour": 1}, "problem.Colour: unknown key; check its spelling or remove it"),
     ({"objectives": ["f", "g"]}, "objectives: several objectives are not supported; state one as 'objective'"),
-    ({"name": None}, "name: input should be a valid string, got None"),
-    ({"name": 3}, "name: expected text, got 3; put it in quotes"),
-    ({"name": ["p"]}, "name: input should be a valid string, got ['p']"),
+    ({"name": None}, "problem.name: input should be a valid string, got None"),
+    ({"name": 3}, "problem.name: expected text, got 3; put it in quotes"),
+    ({"name": ["p"]}, "problem.name: input should be a valid string, got ['p']"),
     ({"name": ""}, "problem: the name must be a non-empty printable string, got ''"),
-    ({"variables": None}, "variables: expected a list, got None"),
-    ({"variables": 3}, "variables: expected a list, got 3"),
-    ({"variables": "x"}, "variables: expected a list, got 'x'"),
-    ({"variables": {"x": {"low": 0}}}, "variables: expected a list, got {'x': {'low': 0}}"),
+    ({"variables": None}, "problem.variables: expected a list, got None"),
+    ({"variables": 3}, "problem.variables: expected a list, got 3"),
+    ({"variables": "x"}, "problem.variables: expected a list, got 'x'"),
+    ({"variables": {"x": {"low": 0}}}, "problem.variables: expected a list, got {'x': {'low': 0}}"),
     ({"variables": []}, "problem: at least one variable is needed, got none"),
-    ({"variables": [None]}, "variables.#1: expected a mapping of keys to values, got None"),
-    ({"variables": ["x"]}, "variables.#1: expected a mapping of keys to values, got 'x'"),
-    ({"variables": [[]]}, "variables.#1: expected a mapping of keys to values, got []"),
-    ({"variables": [PLAIN["variables"][0], {}]}, "variables.#2: the type is missing; add type: real, integer or"),
+    ({"variables": [None]}, "problem.variables.0: expected a mapping of keys to values, got None"),
+    ({"variables": ["x"]}, "problem.variables.0: expected a mapping of keys to values, got 'x'"),
+    ({"variables": [[]]}, "problem.variables.0: expected a mapping of keys to values, got []"),
+    ({"variables": [PLAIN["variables"][0], {}]}, "problem.variables.1: the type is missing; add type: real, integer or"),
     ({"variables": PLAIN["variables"] * 2}, "variable 'x' is stated 2 times; names must be different"),
-    (variable(type="categorical", values=["a"]), "variables.#1: the type must be real, integer or discrete, got 'ca"),
-    (variable(type=None), "variables.#1: the type must be real, integer or discrete, got 'None'"),
-    (variable(type=["real"]), "variables.#1: the type must be real, integer or discrete, got"),
-    (variable(step=1), "variables.#1.step: unknown key; check its spelling or remove it"),
-    (variable(Unit="mm"), "variables.#1.Unit: unknown key; check its spelling or remove it"),
+    (variable(type="categorical", values=["a"]), "problem.variables.0: the type must be real, integer or discrete, got 'ca"),
+    (variable(type=None), "problem.variables.0: the type must be real, integer or discrete, got 'None'"),
+    (variable(type=["real"]), "problem.variables.0: the type must be real, integer or discrete, got"),
+    (variable(step=1), "problem.variables.0.step: unknown key; check its spelling or remove it"),
+    (variable(Unit="mm"), "problem.variables.0.Unit: unknown key; check its spelling or remove it"),
     (variable(name=""), "variable: the name must be a non-empty string, got ''"),
-    (variable(name=None), "variables.#1.name: input should be a valid string, got None"),
-    (variable(name=1), "variables.#1.name: expected text, got 1; put it in quotes"),
-    (variable(name=True), "variables.#1.name: expected text, got True; put it in quotes"),
+    (variable(name=None), "problem.variables.0.name: input should be a valid string, got None"),
+    (variable(name=1), "problem.variables.0.name: expected text, got 1; put it in quotes"),
+    (variable(name=True), "problem.variables.0.name: expected text, got True; put it in quotes"),
     (variable(name="a\nb"), "variable 'a\\nb': a name may not hold"),
     (variable(name="f"), "problem: 'f' is both a variable and an output; rename one of them"),
     (variable(name="id"), "problem: the name 'id' is reserved"),
@@ -467,42 +470,42 @@ IN_PLAIN_VALUES = [
     (variable(low=[0]), "variable 'x': low must be a finite number, got [0]"),
     (variable(high=10**400), "variable 'x': high must be a finite number, got 1000"),
     (variable(log=True), "variable 'x': log=True needs low > 0, got low=0.0"),
-    (variable(log="maybe"), "variables.#1.log: input should be a valid boolean"),
-    (variable(unit=3), "variables.#1.unit: expected text, got 3; put it in quotes"),
+    (variable(log="maybe"), "problem.variables.0.log: input should be a valid boolean"),
+    (variable(unit=3), "problem.variables.0.unit: expected text, got 3; put it in quotes"),
     (variable(type="integer", low=0.5, high=3), "variable 'x': low of an Integer must be whole, got 0.5"),
     (variable(type="integer", low=True, high=3), "variable 'x': low must be a finite number, got True"),
-    (variable(type="integer", log=True), "variables.#1.log: unknown key"),
-    ({"variables": [{"type": "discrete", "name": "d"}]}, "variables.#1.values: missing; add it"),
+    (variable(type="integer", log=True), "problem.variables.0.log: unknown key"),
+    ({"variables": [{"type": "discrete", "name": "d"}]}, "problem.variables.0.values: missing; add it"),
     ({"variables": [{"type": "discrete", "name": "d", "values": 3}]}, "variable 'd': values must be a list of numbers"),
     ({"variables": [{"type": "discrete", "name": "d", "values": "ab"}]}, "variable 'd': values must be a list of"),
     ({"variables": [{"type": "discrete", "name": "d", "values": {"a": 1}}]}, "variable 'd': values must be a list of"),
     ({"variables": [{"type": "discrete", "name": "d", "values": ["a", "b"]}]}, "variable 'd': values must be finite"),
     ({"variables": [{"type": "discrete", "name": "d", "values": [1, True]}]}, "variable 'd': values must be finite"),
     ({"variables": [{"type": "discrete", "name": "d", "values": [1]}]}, "variable 'd': values must be two or more"),
-    ({"objective": None}, "objective: expected a mapping of keys to values, got None"),
-    ({"objective": 3}, "objective: expected a mapping of keys to values, got 3"),
-    ({"objective": ["f", "g"]}, "objective: expected one objective, got a list of 2; several objectives are not"),
-    ({"objective": {}}, "objective.name: missing; add it"),
-    ({"objective": {"name": ""}}, "objective: the name must be a non-empty string, got ''"),
-    ({"objective": {"name": "f", "weight": 1}}, "objective.weight: unknown key"),
-    ({"objective": {"name": "f", "direction": "up"}}, "objective.direction: input should be 'minimize' or 'maximize'"),
+    ({"objective": None}, "problem.objective: expected a mapping of keys to values, got None"),
+    ({"objective": 3}, "problem.objective: expected a mapping of keys to values, got 3"),
+    ({"objective": ["f", "g"]}, "problem.objective: expected one objective, got a list of 2; several objectives are not"),
+    ({"objective": {}}, "problem.objective.name: missing; add it"),
+    ({"objective": {"name": ""}}, "problem.objective: the name must be a non-empty string, got ''"),
+    ({"objective": {"name": "f", "weight": 1}}, "problem.objective.weight: unknown key"),
+    ({"objective": {"name": "f", "direction": "up"}}, "problem.objective.direction: input should be 'minimize' or 'maximize'"),
     ({"objective": "f <= 3"}, "objective 'f <= 3': a name may not hold '='"),
-    ({"constraints": None}, "constraints: expected a list, got None"),
-    ({"constraints": "c <= [0..1]"}, "constraints: expected a list, got 'c <= [0..1]'"),
-    ({"constraints": {"c": 1}}, "constraints: expected a list, got {'c': 1}"),
+    ({"constraints": None}, "problem.constraints: expected a list, got None"),
+    ({"constraints": "c <= [0..1]"}, "problem.constraints: expected a list, got 'c <= [0..1]'"),
+    ({"constraints": {"c": 1}}, "problem.constraints: expected a list, got {'c': 1}"),
     ({"constraints": []}, "constraints: at least one limit must be movable"),
     ({"constraints": ["c <= 1", "d >= 1"]}, "constraints: at least one limit must be movable"),
-    ({"constraints": [3]}, "constraints.#1: expected a mapping of keys to values, got 3"),
-    ({"constraints": [None]}, "constraints.#1: expected a mapping of keys to values, got None"),
-    ({"constraints": [{}]}, "constraints.#1.name: missing; add it"),
-    ({"constraints": ["c = 1"]}, "constraints: 'c = 1' uses =, but only <= and >= are supported"),
+    ({"constraints": [3]}, "problem.constraints.0: expected a mapping of keys to values, got 3"),
+    ({"constraints": [None]}, "problem.constraints.0: expected a mapping of keys to values, got None"),
+    ({"constraints": [{}]}, "problem.constraints.0.name: missing; add it"),
+    ({"constraints": ["c = 1"]}, "problem.constraints.0: 'c = 1' uses =, but only <= and >= are supported"),
     ({"constraints": ["c <= [2..1]"]}, "constraint 'c': low must be below high"),
-    ({"constraints": ["c is small"]}, 'constraints: expected "name <= [low..high] unit"'),
+    ({"constraints": ["c is small"]}, 'problem.constraints.0: expected "name <= [low..high] unit"'),
     ({"constraints": ["c <= [0..1]", "c >= [0..1]"]}, "constraint 'c' is stated 2 times; names must be different"),
     (constraint(sense="="), "constraint 'c': equality constraints are not supported; state two limits"),
     (constraint(sense="=="), "constraint 'c': equality constraints are not supported; state two limits"),
-    (constraint(sense="<"), "constraints.#1.sense: input should be '<=' or '>=', got '<'"),
-    (constraint(sense=["<="]), "constraints.#1.sense: input should be '<=' or '>=', got ['<=']"),
+    (constraint(sense="<"), "problem.constraints.0.sense: input should be '<=' or '>=', got '<'"),
+    (constraint(sense=["<="]), "problem.constraints.0.sense: input should be '<=' or '>=', got ['<=']"),
     (constraint(low=1), "constraint 'c': low must be below high, also for >=, got low=1.0, high=1.0"),
     (constraint(low=NAN), "constraint 'c': low must be a finite number, got nan"),
     (constraint(high=True), "constraint 'c': high must be a finite number, got True"),
@@ -515,9 +518,9 @@ IN_PLAIN_VALUES = [
     (constraint(outputs=[3]), "constraint 'c': outputs: the name must be a non-empty string, got 3"),
     (constraint(outputs=["a", "a"]), "constraint 'c': outputs must be different names"),
     (constraint(outputs="x"), "problem: 'x' is both a variable and an output; rename one of them"),
-    (constraint(weight=1), "constraints.#1.weight: unknown key"),
-    (constraint(unit=1), "constraints.#1.unit: expected text, got 1; put it in quotes"),
-    (constraint(name=None), "constraints.#1.name: input should be a valid string, got None"),
+    (constraint(weight=1), "problem.constraints.0.weight: unknown key"),
+    (constraint(unit=1), "problem.constraints.0.unit: expected text, got 1; put it in quotes"),
+    (constraint(name=None), "problem.constraints.0.name: input should be a valid string, got None"),
 ]  # fmt: skip
 
 
@@ -537,13 +540,45 @@ def test_a_file_that_makes_no_sense_gets_the_same_sentence_and_its_path(
 @pytest.mark.parametrize("key", list(PLAIN))
 def test_a_missing_key_is_named(key: str) -> None:
     stated = {k: v for k, v in PLAIN.items() if k != key}
-    assert refusal(lambda: Problem.from_dict(stated)) == f"{key}: missing; add it"
+    assert refusal(lambda: Problem.from_dict(stated)) == f"problem.{key}: missing; add it"
 
 
 @pytest.mark.parametrize("key", ["low", "high"])
 def test_a_missing_bound_is_named(key: str) -> None:
     stated = {k: v for k, v in PLAIN["variables"][0].items() if k != key}
-    assert refusal(lambda: Problem.from_dict(PLAIN | {"variables": [stated]})) == f"variables.#1.{key}: missing; add it"
+    assert (
+        refusal(lambda: Problem.from_dict(PLAIN | {"variables": [stated]}))
+        == f"problem.variables.0.{key}: missing; add it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"varibles": 1}, "problem.varibles: unknown key; did you mean variables?"),
+        ({"Constraints": 1}, "problem.Constraints: unknown key; did you mean constraints?"),
+        ({"objektive": 1, "colour": 1}, "problem.objektive: unknown key; did you mean objective?"),
+    ],
+)
+def test_a_misspelt_key_is_named_rather_than_the_missing_one(stated: dict[str, Any], message: str) -> None:
+    meant = message.split()[-1].rstrip("?")
+    rest = {key: value for key, value in PLAIN.items() if key != meant}
+    assert refusal(lambda: Problem.from_dict(stated | rest)) == message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("lwo", "low"), ("hgih", "high"), ("nmae", "name"), ("tpye", "type"), ("Type", "type")]
+)
+def test_a_misspelt_key_of_a_variable_is_named(wrong: str, right: str) -> None:
+    stated = {wrong if key == right else key: value for key, value in PLAIN["variables"][0].items()}
+    message = refusal(lambda: Problem.from_dict(PLAIN | {"variables": [PLAIN["variables"][0], stated]}))
+    assert message == f"problem.variables.1.{wrong}: unknown key; did you mean {right}?"
+
+
+@pytest.mark.parametrize("key", ["probelm", "Problem"])
+def test_a_misspelt_section_is_named(tmp_path: Path, key: str) -> None:
+    message = refusal(lambda: from_text(tmp_path, yaml.safe_dump({key: PLAIN})))
+    assert message == f"{tmp_path / 'problem.yaml'}: {key}: unknown key; did you mean problem?"
 
 
 @pytest.mark.parametrize("key", [3, None, True])
@@ -562,11 +597,11 @@ def test_a_problem_that_is_no_mapping_gets_one_sentence(stated: Any) -> None:
     [
         ("", "expected a YAML mapping with a 'problem:' section, got an empty file"),
         ("- a\n", "expected a YAML mapping with a 'problem:' section, got a list"),
-        ("name: p\nvariables: []\n", "expected a 'problem:' section, got ['name', 'variables']"),
-        ("{}", "expected a 'problem:' section, got []"),
+        ("name: p\nvariables: []\n", "expected a 'problem:' section, got 'name', 'variables'"),
+        ("{}", "expected a 'problem:' section, got nothing"),
         ("problem:\n", "problem: expected a mapping of name, variables, objective and constraints, got None"),
         ("problem: truss\n", "problem: expected a mapping of name, variables, objective and constraints, got 'truss'"),
-        ("problem: &p {name: *p}\n", "name: input should be a valid string, got"),
+        ("problem: &p {name: *p}\n", "problem.name: input should be a valid string, got"),
     ],
 )
 def test_a_file_without_a_problem_gets_one_sentence(tmp_path: Path, text: str, message: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cbabo.methods.training import Trainee
 from safetensors.torch import load, save
 from torch import Tensor
 
 from cbabo.methods.learner import Learner
+from cbabo.methods.training import Trainee
 from cbabo.network.pcm import PCM, Adam
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.codec import MAX_DEPTH, base64_array, checksum, decode, encode, pack, unpack

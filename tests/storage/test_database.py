@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -119,26 +121,95 @@ def test_an_older_database_is_refused_until_it_is_upgraded(
     with database.writing() as connection:
         connection.execute(sa.text("INSERT INTO studies VALUES (1, 'kept', '{}', '0', '{}', NULL, '{}', 0.0)"))
     (tmp_path / "later").mkdir()
-    (tmp_path / "later" / "r0002_note.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '0002'\ndown_revision = '0001'\n"
+    newest = schema.REVISIONS[-1]
+    (tmp_path / "later" / "r9998_note.py").write_text(
+        f"import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '{newest}'\n"
         "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n"
     )
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002"))
+    monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9998"))
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path / "later")])
-    with pytest.raises(
-        StorageError, match=r"older revision 0001, expected 0002; run: cbabo storage upgrade sqlite:///"
-    ):
+    said = rf"older revision {newest}, expected 9998; run: cbabo storage upgrade sqlite:///"
+    with pytest.raises(StorageError, match=said):
         Database.open(str(database.url))
-    assert Database.existing(str(database.url)).upgrade() == ("0001", "0002")
+    assert Database.existing(str(database.url)).upgrade() == (newest, "9998")
     with Database.open(str(database.url)).reading() as connection:
         assert connection.execute(sa.text("SELECT name, note FROM studies")).all() == [("kept", None)]
 
 
+DEFAULT_0001 = {
+    "initial_evaluations": 30, "batch_size": 4, "horizon": 34, "inner_steps": 50, "thresholds_per_step": 64,
+    "hidden_layers": 3, "hidden_width": 256, "learning_rate": 0.001, "least_learning_rate": 1e-05, "beta": 0.5,
+    "alpha": 0.1, "candidates": 1000, "candidate_source": "solver", "surrogates": "warped", "answer": "solver",
+    "probability": 0.9, "answers_per_batch": 3, "batch_thresholds": 12, "library": 256, "similarity": 0.05,
+    "refine_radius": 0.25, "recommend_candidates": 2000, "recommend_rounds": 16, "recommend_guided": 0.8,
+    "recommend_range": 0.2, "recommend_tolerance": 0.0001, "objective_weight": 100.0, "barrier_weight": 10000.0,
+    "reward_weight": 50.0,
+}  # fmt: skip
+"""Settings as revision 0001 has stored them."""
+SHARED = {
+    "initial_evaluations": 30, "batch_size": 4, "hidden_layers": 3, "hidden_width": 256, "recommend_candidates": 2000,
+    "recommend_rounds": 16, "recommend_guided": 0.8, "recommend_range": 0.2, "objective_weight": 100.0,
+    "barrier_weight": 10000.0, "reward_weight": 50.0,
+}  # fmt: skip
+PAPER = {
+    "horizon": 34, "inner_steps": 50, "thresholds_per_step": 64, "learning_rate": 0.001, "least_learning_rate": 1e-05,
+    "beta": 0.5, "alpha": 0.1, "candidates": 1000, "similarity": 0.05, "refine_radius": 0.25,
+    "recommend_tolerance": 0.0001,
+}  # fmt: skip
+FAILURES_0001 = {
+    "no answer within 1.5 s": "set-up",
+    "the executor lost it (KilledWorker: attempt)": "set-up",
+    "interrupted: the run that had started it ended": "set-up",
+    "the worker process died during the task (it was killed by signal 9); the machine may be short of memory": "set-up",
+    "the worker gave no answer within 2 s and was killed; allow for more time": "design",
+    "ValueError: no answer within reach": "design",
+    "the output 'stress' must be a finite number, but is nan": "design",
+}
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Database:
+    """A database of revision 0001 with three studies and failures of every kind."""
+    database = Database(f"sqlite:///{tmp_path}/old.db")
+    config = Config()
+    config.set_main_option("script_location", str(Path(module.VERSIONS[0]).parent))
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        for number, source in enumerate(("solver", "network", "random"), start=1):
+            settings = json.dumps(DEFAULT_0001 | {"candidate_source": source})
+            connection.execute(
+                sa.text("INSERT INTO studies VALUES (:id, :name, '{}', '0', :settings, NULL, '{}', 0.0)"),
+                {"id": number, "name": source, "settings": settings},
+            )
+        row = "INSERT INTO evaluations (study_id, number, state, kind, point, failure) VALUES (1, :n, :state, 'run', '{}', :why)"
+        for number, why in enumerate((*FAILURES_0001, None), start=1):
+            state = "complete" if why is None else "failed"
+            connection.execute(sa.text(row), {"n": number, "state": state, "why": why})
+    return database
+
+
+def test_a_database_of_revision_0001_is_upgraded(old: Database) -> None:
+    assert Database.existing(str(old.url)).upgrade() == ("0001", schema.REVISIONS[-1])
+    with Database.open(str(old.url)).reading() as connection:
+        rows = connection.execute(sa.text("SELECT failure, cause, thresholds FROM evaluations ORDER BY number")).all()
+        settings = connection.execute(sa.text("SELECT name, settings FROM studies ORDER BY id")).all()
+        assert compare_metadata(MigrationContext.configure(connection), schema.METADATA) == []
+    assert {why: cause for why, cause, _ in rows} == {**FAILURES_0001, None: None}
+    assert {thresholds for _, _, thresholds in rows} == {None}
+    answers = {"probability": 0.9, "answers_per_batch": 3, "batch_thresholds": 12, "library": 256}
+    assert {name: json.loads(text) for name, text in settings} == {
+        "solver": {"preset": "default"} | SHARED | answers,
+        "network": {"preset": "paper", "candidate_source": "network"} | SHARED | PAPER,
+        "random": {"preset": "paper", "candidate_source": "random"} | SHARED | PAPER,
+    }
+
+
 def test_two_processes_may_create_at_once(tmp_path: Path) -> None:
     code = "import sys; from cbabo.storage.database import Database; print(Database.create(sys.argv[1]).revision())"
-    command = [sys.executable, "-c", code, f"sqlite:///{tmp_path}/both.db"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=60)[0].strip() for process in both] == ["0001", "0001"]
+    words = [sys.executable, "-c", code, f"sqlite:///{tmp_path}/both.db"]
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate(timeout=60)[0].strip() for process in both] == [schema.REVISIONS[-1]] * 2
 
 
 def test_a_network_file_system_is_recognised(tmp_path: Path) -> None:

@@ -191,6 +191,16 @@ def test_imports_share_the_numbering_but_not_the_budget(store: StudyStore) -> No
     assert [(row.kind, row.state) for row in store.evaluations()][1:] == [("import", "complete")] * 2
 
 
+def test_the_cause_of_a_failure_and_the_limits_of_a_refinement_come_back(store: StudyStore) -> None:
+    limits = {"stress": 0.1 + 0.2, "frequency": 3.0}
+    first = store.start(POINT, "refine", started=False, thresholds=limits)
+    second = store.start(POINT, "refine", started=False)
+    store.finish(first.id, {"state": "failed", "failure": "x", "cause": "set-up"})
+    rows = another(store).evaluations()
+    assert [(row.cause, row.thresholds) for row in rows] == [("set-up", limits), (None, None)]
+    assert second.id == 2
+
+
 def test_a_study_in_memory_works_too(beam: Problem) -> None:
     store, new = StudyStore.create(Database.create("sqlite://"), "beam", beam, 0, Settings.default())
     assert new

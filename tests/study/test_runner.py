@@ -7,7 +7,7 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,6 +160,8 @@ def test_failures_are_stored_and_the_run_goes_on(study: Study) -> None:
     failed = study.evaluations.failed
     assert [row.id for row in failed] == [2, 31]
     assert failed[0].failure == "ValueError: mesh did not converge"
+    assert [row.cause for row in failed] == ["design", "design"]
+    assert {row.cause for row in study.evaluations.complete} == {None}
     assert "Traceback" in failed[0].log
     assert len(study.evaluations.complete) == 33
 
@@ -227,6 +229,8 @@ def test_workers_with_every_kind_of_trouble(study: Study, asynchronous: bool) ->
     assert sorted(reasons) == [3, 5, 7, 9, 11]
     for number, words in ((3, "ValueError"), (5, "within 2 s"), (7, "signal 9"), (9, "finite"), (11, "'stress'")):
         assert words in reasons[number]
+    assert [row.id for row in study.evaluations.failed_designs] == [3, 5, 9, 11]  # a lost worker blames no design
+    assert study.evaluations[6].cause == "set-up"
     assert len(study.evaluations.complete) == 31
 
 
@@ -310,8 +314,55 @@ def test_a_foreign_executor_gets_its_time_kept_here(study: Study) -> None:
     with ThreadPoolExecutor(4) as threads:
         study.run(hang, budget=6, executor=threads, workers=2, timeout=1.0)
         release.set()
-    assert [row.id for row in study.evaluations.failed] == [2]
+    (given_up,) = study.evaluations.failed
+    assert (given_up.id, given_up.failure, given_up.cause) == (2, "no answer within 1 s", "set-up")
+    assert len(study.evaluations.failed_designs) == 0  # we gave it up; that says nothing about the design
     assert len(study.evaluations.complete) == 5
+
+
+def take_a_while(point: dict[str, float]) -> dict[str, float]:
+    time.sleep(0.15)
+    return simulate_beam(point)
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_time_in_an_executors_queue_does_not_count(study: Study, kind: type[Executor]) -> None:
+    """The last of ten waits for 1.35 s, more than the limit; the start of a process does not count either."""
+    with kind(1) as executor:
+        study.run(take_a_while, budget=10, executor=executor, workers=10, timeout=1.0)
+    assert [row.failure for row in study.evaluations.failed] == []
+    assert all(row.seconds is not None and row.seconds < 1.0 for row in study.evaluations)
+
+
+def slow_at_two(point: dict[str, float]) -> dict[str, float]:
+    from cbabo.evaluators.function import current_evaluation
+
+    if current_evaluation.get() == 2:
+        time.sleep(2.0)
+    return simulate_beam(point)
+
+
+def test_a_process_pool_gets_its_time_kept_too(study: Study) -> None:
+    with ProcessPoolExecutor(2) as executor:
+        study.run(slow_at_two, budget=6, executor=executor, workers=6, timeout=0.5)
+    assert [(row.id, row.failure) for row in study.evaluations.failed] == [(2, "no answer within 0.5 s")]
+
+
+def test_a_run_whose_workers_all_hang_stops_and_blames_no_design(study: Study) -> None:
+    release = threading.Event()
+
+    def hang(point: dict[str, float]) -> dict[str, float]:
+        release.wait(60)
+        return simulate_beam(point)
+
+    with ThreadPoolExecutor(1) as threads:
+        with pytest.raises(RunStoppedError, match="no evaluation has begun for 0.5 s, because 1 that were given up"):
+            study.run(hang, budget=4, executor=threads, workers=2, timeout=0.05)
+        release.set()
+    assert [row.state for row in study.evaluations] == ["failed", "running", "running"]
+    assert len(study.evaluations.failed_designs) == 0
+    study.run(simulate_beam, budget=4)
+    assert len(study.evaluations.complete) == 3
 
 
 def die(point: dict[str, float]) -> dict[str, float]:
@@ -336,6 +387,7 @@ def test_what_a_dead_run_left_may_be_marked_as_failed(study: Study) -> None:
     study.run(simulate_beam, budget=3, on_interrupted="fail")
     assert [row.state for row in study.evaluations] == ["failed", "complete", "complete"]
     assert "interrupted" in str(study.evaluations[0].failure)
+    assert study.evaluations[0].cause == "set-up"
 
 
 def test_what_was_asked_for_by_hand_is_left_alone(study: Study) -> None:

@@ -93,8 +93,14 @@ def test_an_output_that_is_not_finite_is_a_failure(study: Study, value: float) -
     ("outputs", "words"),
     [
         ({"mass": 1.0}, "'stress' is missing"),
-        ({**OUTPUTS, "stress": "high"}, "stress must be a number"),
-        ({**OUTPUTS, "stress": None}, "stress must be a number"),
+        ({**OUTPUTS, "stress": "high"}, "'stress' must be one number, but is 'high' .of type str"),
+        ({**OUTPUTS, "stress": "2.0"}, "'stress' must be one number, but is '2.0' .of type str"),
+        ({**OUTPUTS, "stress": None}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": True}, "'stress' must be one number, but is True .of type bool"),
+        ({**OUTPUTS, "stress": np.True_}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": np.array([2.0])}, "'stress' must be one number"),
+        ({**OUTPUTS, "stress": 10**400}, "'stress' must be a finite number, but is too large for one: 1000"),
+        ({**OUTPUTS, "note": "fine"}, "'note' must be one number"),
         ([1.0, 2.0], "as a mapping"),
         (None, "either outputs or failed"),
     ],
@@ -116,9 +122,9 @@ def test_failed_wants_a_reason(study: Study) -> None:
         study.tell(trial.id, OUTPUTS, failed="x")
 
 
-def test_numbers_of_numpy_and_strings_of_digits_are_numbers(study: Study) -> None:
+def test_scalars_of_numpy_are_numbers(study: Study) -> None:
     (trial,) = study.ask()
-    study.tell(trial.id, {"mass": np.float32(1.5), "stress": np.int64(2), "frequency": "3e0", "cost": np.array(4.0)})
+    study.tell(trial.id, {"mass": np.float32(1.5), "stress": np.int64(2), "frequency": 3, "cost": np.array(4.0)})
     assert study.evaluations[0].outputs == {"mass": 1.5, "stress": 2.0, "frequency": 3.0, "cost": 4.0}
 
 
@@ -154,6 +160,18 @@ def test_the_focus_is_kept(study: Study, url: str) -> None:
     assert study.focused == focus
     study.focus(None)
     assert study.focused is None
+
+
+def test_an_empty_list_clears_the_focus(study: Study, beam: Problem, url: str) -> None:
+    rows = [{"stress": 2.0, "frequency": 5.0}, {"stress": 4.0, "frequency": 3.0, "weight": 3.0}]
+    study.focus(rows)
+    assert study.focused is not None
+    assert study.focused.weights == (0.25, 0.75)
+    study.focus([])
+    assert study.focused is None
+    study.focus(rows)
+    assert Study.create(beam, url, focus=None, settings=study.settings).focused is not None
+    assert Study.create(beam, url, focus=[], settings=study.settings).focused is None
 
 
 def test_a_frozen_table_does_not_change(study: Study) -> None:
@@ -321,6 +339,7 @@ def test_refinements_are_stored_and_do_not_count(run: Study, evaluate, evaluatio
         (36 + i, "refine", "complete") for i in range(evaluations)
     ]
     assert [row.point for row in rows] == calls
+    assert [row.thresholds for row in rows] == [AT] * evaluations  # what it was spent on is stored too
     assert rows[0].outputs == evaluate(calls[0])  # raw, with the number that nobody asked for
     assert rows[0].seconds is not None
     assert run.evaluations.requested == 35

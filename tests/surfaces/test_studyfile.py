@@ -163,11 +163,11 @@ def test_sections_of_another_kind(path: Path) -> None:
 
 
 def test_focus_is_checked_when_the_file_is_read(path: Path) -> None:
-    assert "study.focus.#2: thresholds: 'd' is missing" in refusal(path, "study.focus=[{c: 1, d: 2}, {c: 1}]")
-    assert "study.focus.#1: thresholds: unknown constraint 'q'" in refusal(path, "study.focus=[{c: 1, d: 2, q: 3}]")
+    assert "study.focus.1: thresholds: 'd' is missing" in refusal(path, "study.focus=[{c: 1, d: 2}, {c: 1}]")
+    assert "study.focus.0: thresholds: unknown constraint 'q'" in refusal(path, "study.focus=[{c: 1, d: 2, q: 3}]")
     assert "the limit of 'e' is fixed" in refusal(path, "study.focus=[{c: 1, d: 2, e: 3}]")
-    assert "study.focus.#1: d must lie between 0.0 and 10.0" in refusal(path, "study.focus=[{c: 1, d: 11}]")
-    assert "study.focus.#1: weights must be positive" in refusal(path, "study.focus=[{c: 1, d: 1, weight: -1}]")
+    assert "study.focus.0: d must lie between 0.0 and 10.0" in refusal(path, "study.focus=[{c: 1, d: 11}]")
+    assert "study.focus.0: weights must be positive" in refusal(path, "study.focus=[{c: 1, d: 1, weight: -1}]")
 
 
 def test_focus_stays_until_it_is_taken_back(path: Path) -> None:

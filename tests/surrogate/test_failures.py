@@ -58,6 +58,14 @@ def test_accidents_anywhere_give_no_model() -> None:
         assert fit_failure_model(evaluations) is None
 
 
+def test_what_was_given_up_teaches_nothing() -> None:
+    """The same region as above, but its evaluations were lost by the set-up."""
+    evaluations = cornered()
+    lost = [replace(row, cause="set-up") if row.state == "failed" else row for row in evaluations]
+    assert fit_failure_model(Evaluations(evaluations.problem, tuple(lost))) is None
+    assert len(evaluations.failed_designs) == len(evaluations.failed) > 0
+
+
 @pytest.mark.parametrize("failures", [0, 1])
 def test_too_few_failures_give_no_model(failures: int) -> None:
     rows = list(evaluated(valley(), simulate_valley, 20))

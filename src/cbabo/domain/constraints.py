@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ConfigDict, PlainValidator, SkipValidation
+from pydantic import ConfigDict, Field, PlainValidator, SkipValidation
 
 from cbabo.domain.notation import number
 from cbabo.domain.space import check_name, check_unit
@@ -30,10 +30,13 @@ FEASIBILITY_TOLERANCE = 1e-9
 """How far an output may exceed its limit, in units of the limit's range, and still count as feasible."""
 
 _Limit = Annotated[float | None, PlainValidator(number, json_schema_input_type=float | None)]
+_NOMINAL = "The limit that holds where a question states none; the middle of the range if left out."
 _Outputs = Annotated[str | tuple[str, ...] | list[str] | None, SkipValidation]
 
 Thresholds = dict[str, float]
-ThresholdsLike = Mapping[str, float] | pd.DataFrame | Sequence[Sequence[float]] | FloatArray
+ThresholdsLike = (
+    Mapping[str, float] | Sequence[Mapping[str, float]] | pd.DataFrame | Sequence[Sequence[float]] | FloatArray
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Constraint:
     high: _Limit = field(default=None, kw_only=True)
     limit: _Limit = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
-    nominal: _Limit = field(default=None, kw_only=True)
+    nominal: Annotated[_Limit, Field(description=_NOMINAL)] = field(default=None, kw_only=True)
     outputs: _Outputs = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -125,6 +128,11 @@ class Constraint:
         return self._end(self.high if self.sense == "<=" else self.low)
 
     @property
+    def middle(self) -> float:
+        """The middle of the range (the limit itself where it is fixed)."""
+        return self.strictest + 0.5 * (self.most_relaxed - self.strictest)
+
+    @property
     def scale(self) -> float:
         """The unit of tolerances: the range of a movable limit, the size of a fixed one."""
         if self.limit is not None:
@@ -158,8 +166,14 @@ class ThresholdBox:
 
     @property
     def nominal(self) -> Thresholds:
-        """The nominal limits; the most relaxed one where none is stated."""
-        return {c.name: c.most_relaxed if c.nominal is None else c.nominal for c in self.movable}
+        """The nominal limits; the middle of the range where none is stated."""
+        return {c.name: c.middle if c.nominal is None else c.nominal for c in self.movable}
+
+    def complete(self, thresholds: Mapping[str, float]) -> Thresholds:
+        """Return a limit for every movable constraint: those given, and the nominal ones where none is given."""
+        if not isinstance(thresholds, Mapping):
+            raise InputError(f"thresholds: expected a mapping of names to limits, got {shown(thresholds)}")
+        return self.named(self._from_mapping("thresholds", {**self.nominal, **thresholds})[0])
 
     def to_theta(self, thresholds: FloatArray) -> FloatArray:
         """Map thresholds, n x k, to theta; values outside the box go outside [0, 1]."""
@@ -172,21 +186,17 @@ class ThresholdBox:
         return np.where(theta == 1.0, relaxed, strictest + theta * (relaxed - strictest))
 
     def array(self, thresholds: ThresholdsLike) -> FloatArray:
-        """Arrange thresholds, given by name, as a table or as rows, as n x k."""
+        """Arrange thresholds, given by name, as a list of such mappings, as a table or as rows, as n x k."""
         if isinstance(thresholds, Mapping):
-            return self._from_columns({n: [v] for n, v in thresholds.items()})
+            return self._from_mapping("thresholds", thresholds)
         if isinstance(thresholds, pd.DataFrame):
             twice = thresholds.columns[thresholds.columns.duplicated()]
             if len(twice):
                 raise InputError(f"thresholds: the column {shown(twice[0])} is there twice; remove one")
             return self._from_columns({n: thresholds[n].tolist() for n in thresholds.columns})
+        if isinstance(thresholds, list | tuple) and any(isinstance(row, Mapping) for row in thresholds):
+            return np.vstack([self._from_mapping(f"thresholds[{i}]", row) for i, row in enumerate(thresholds)])
         return number_rows("thresholds", thresholds, self.names)
-
-    def complete(self, thresholds: Mapping[str, float]) -> Thresholds:
-        """Return one limit for each movable constraint: those given by name, the nominal ones for the others."""
-        if not isinstance(thresholds, Mapping):
-            raise InputError(f"thresholds: expected limits by name, got {shown(thresholds)}")
-        return self.named(self.array({**self.nominal, **thresholds})[0])
 
     def row(self, thresholds: ThresholdsLike) -> FloatArray:
         """Arrange one limit for each constraint as 1 x k; several rows are refused."""
@@ -235,15 +245,20 @@ class ThresholdBox:
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         return np.array([c.strictest for c in self.movable]), np.array([c.most_relaxed for c in self.movable])
 
-    def _from_columns(self, columns: dict[str, list[Any]]) -> FloatArray:
+    def _from_mapping(self, where: str, row: object) -> FloatArray:
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: expected a mapping of names to limits as in the other rows, got {shown(row)}")
+        return self._from_columns({name: [value] for name, value in row.items()}, where)
+
+    def _from_columns(self, columns: dict[str, list[Any]], where: str = "thresholds") -> FloatArray:
         for name in columns:
             if name not in self.names:
-                raise InputError(f"thresholds: {self._why_not(name)}; expected {', '.join(self.names)}")
+                raise InputError(f"{where}: {self._why_not(name)}; expected {', '.join(self.names)}")
         missing = [name for name in self.names if name not in columns]
         if missing:
-            raise InputError(f"thresholds: {missing[0]!r} is missing; expected {', '.join(self.names)}")
+            raise InputError(f"{where}: {missing[0]!r} is missing; expected {', '.join(self.names)}")
         for name, values in columns.items():
-            columns[name] = [finite(f"thresholds: {name}", v) for v in values]
+            columns[name] = [finite(f"{where}: {name}", v) for v in values]
         rows = np.array([columns[name] for name in self.names], dtype=np.float64)
         return rows.T.reshape(-1, len(self.names))
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
+from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
 
 State = Literal["complete", "failed", "running"]
@@ -39,6 +40,9 @@ class Evaluation:
     """Every number that the simulator returned; empty unless complete."""
     failure: str | None = None
     """Why it failed, in one line."""
+    cause: Cause | None = None
+    """What a failure is due to. design: the simulator fails there. set-up: it was given up and may well work there, as after a
+    lost worker, an interrupted run, or too long a time on an executor. None unless failed."""
     log: str = ""
     """The tail of what a failed simulator printed."""
     started: datetime | None = None
@@ -48,7 +52,7 @@ class Evaluation:
     worker: str | None = None
     """Where it ran: host:process."""
     thresholds: Mapping[str, float] | None = None
-    """The limits that an evaluation of kind refine was spent on."""
+    """The limits that an evaluation of kind refine was spent on, where they are known."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Evaluations(Sequence[Evaluation]):
     def failed(self) -> Evaluations:
         """Only those that failed."""
         return self._where("failed")
+
+    @cached_property
+    def failed_designs(self) -> Evaluations:
+        """Only those where the design itself failed; what was given up says nothing about its design."""
+        return Evaluations(self.problem, tuple(row for row in self.failed if row.cause != "set-up"))
 
     @cached_property
     def running(self) -> Evaluations:

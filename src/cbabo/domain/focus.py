@@ -26,7 +26,7 @@ class Focus:
 
     @classmethod
     def of(cls, box: ThresholdBox, given: ThresholdsLike) -> Focus:
-        """Read thresholds with an optional column "weight" (unless a movable constraint bears that name)."""
+        """Read thresholds with an optional "weight" in each row (unless a movable constraint bears that name)."""
         given, weights = _apart(box, given)
         try:
             rows = box.array(given)
@@ -57,8 +57,15 @@ def _apart(box: ThresholdBox, given: Any) -> tuple[Any, list[Any] | None]:
     if isinstance(given, pd.DataFrame) and list(given.columns).count("weight") == 1:
         return given.drop(columns="weight"), given["weight"].tolist()
     if isinstance(given, Mapping) and "weight" in given:
-        return {name: value for name, value in given.items() if name != "weight"}, [given["weight"]]
+        return _without_weight(given), [given["weight"]]
+    if isinstance(given, list | tuple) and any(isinstance(row, Mapping) for row in given):
+        weights = [row.get("weight", 1.0) if isinstance(row, Mapping) else 1.0 for row in given]
+        return [_without_weight(row) if isinstance(row, Mapping) else row for row in given], weights
     return given, None
+
+
+def _without_weight(row: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: value for name, value in row.items() if name != "weight"}
 
 
 def _refuse_outside(box: ThresholdBox, rows: FloatArray) -> None:

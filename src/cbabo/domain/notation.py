@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,15 @@ _CONSTRAINT = re.compile(
          (?:\s+(?P<unit>[^\s<>=\[\]][^<>=\[\]]*?))?\s*$""",
     re.VERBOSE,
 )
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_MISSING = ("missing", "missing_argument")
 _OBJECTIVE = re.compile(
-    r"""^\s*(?:(?P<direction>minimi[sz]e|maximi[sz]e)\s+)?(?P<name>[^\s\[\]][^\[\]]*?)\s*
+    r"""^\s*(?:(?P<direction>(?i:minimi[sz]e|maximi[sz]e))\s+)?(?P<name>[^\s\[\]][^\[\]]*?)\s*
          (?:\[(?P<unit>[^\[\]]+)\])?\s*$""",
     re.VERBOSE,
 )
+
+_DIRECTION = re.compile(r"(?:min|max)(?:im(?:um|al|i[sz](?:e|ed|es|ing|ation)))?[.:]?", re.IGNORECASE)
 
 
 def number(value: Any) -> Any:
@@ -57,11 +62,18 @@ def parse_constraint(text: str) -> dict[str, Any]:
 
 
 def parse_objective(text: str) -> dict[str, Any]:
-    """Read "volume", "minimize volume [cm3]" or "maximize range [km]"."""
+    """Read "volume", "minimize volume [cm3]" or "maximize range [km]"; a name alone must not begin like a direction."""
     match = _OBJECTIVE.match(text)
     if match is None:
         raise InputError(f'objective: expected "minimize name [unit]" or "maximize name [unit]", got {shown(text)}')
-    direction = "maximize" if (match["direction"] or "").startswith("max") else "minimize"
+    first, *rest = match["name"].split()
+    if match["direction"] is None and _DIRECTION.fullmatch(first):
+        verb = "maximize" if first.lower().startswith("max") else "minimize"
+        raise InputError(
+            f"objective: expected a name, or minimize or maximize and a name, got {shown(text)}, where {first!r} may be a "
+            f"direction; write '{verb} {' '.join(rest) or 'NAME'}', or 'minimize {match['name']}' if the output is called so"
+        )
+    direction = "maximize" if (match["direction"] or "").lower().startswith("max") else "minimize"
     return {"name": match["name"], "unit": (match["unit"] or "").strip(), "direction": direction}
 
 
@@ -88,21 +100,43 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def sentence(error: ValidationError) -> str:
-    """Turn the first finding of a pydantic error into "field: what was expected, what came"."""
-    return finding(error.errors()[0])
+def sentence(error: ValidationError, within: str = "") -> str:
+    """Turn the first finding of a pydantic error into "field: what was expected, what came".
+
+    within: the place, in a study file, of what was read. A missing key beside one that is spelt nearly so is a misspelling.
+    """
+    first, *others = error.errors()
+    if first["type"] in _MISSING:
+        for other in others:
+            if other["type"] in _UNKNOWN and other["loc"][:-1] == first["loc"][:-1]:
+                meant = similar(str(other["loc"][-1]), [str(first["loc"][-1])])
+                if meant is not None:
+                    return misspelt(_where(other["loc"], keep_last=True, within=within), meant)
+    return finding(first, within)
 
 
-def finding(first: Mapping[str, Any]) -> str:
+def similar(key: str, names: Iterable[str]) -> str | None:
+    """Return the name that a misspelt key most likely stands for, if any."""
+    return next(iter(difflib.get_close_matches(key.lower(), list(names), n=1, cutoff=0.6)), None)
+
+
+def misspelt(where: str, meant: str) -> str:
+    """Say that a key is misspelt."""
+    return f"{where}: unknown key; did you mean {meant}?"
+
+
+def finding(first: Mapping[str, Any], within: str = "") -> str:
     """Turn one finding of pydantic into a sentence."""
     kind, got = first["type"], first.get("input")
-    unknown = kind in ("extra_forbidden", "unexpected_keyword_argument")
-    where = _where(first["loc"], keep_last=unknown) or "value"
-    if unknown:
+    where = _where(first["loc"], keep_last=kind in _UNKNOWN, within=within) or "value"
+    if kind in _UNKNOWN:
         return f"{where}: unknown key; check its spelling or remove it"
-    if kind in ("missing", "missing_argument"):
+    if kind in _MISSING:
         return f"{where}: missing; add it"
     if kind == "union_tag_not_found":
+        for key in got if isinstance(got, Mapping) else ():
+            if similar(str(key), ["type"]):
+                return misspelt(f"{where}.{key}", "type")
         return f"{where}: the type is missing; add type: real, integer or discrete"
     if kind == "union_tag_invalid":
         return (
@@ -111,13 +145,14 @@ def finding(first: Mapping[str, Any]) -> str:
         )
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
-        return str(cause)
+        field = f"{first['loc'][0]}: " if within and first["loc"] else ""
+        return f"{where}: {str(cause).removeprefix(field)}" if field and str(cause).startswith(field) else str(cause)
     if kind in ("dataclass_type", "model_attributes_type", "dict_type"):
         return f"{where}: expected a mapping of keys to values, got {shown(got)}"
     if kind == "string_type" and isinstance(got, bool | int | float):
         return f"{where}: expected text, got {shown(got)}; put it in quotes"
     if kind == "invalid_key":
-        return f"{_where(first['loc'][:-1], keep_last=False) or 'keys'}: a key must be text, got {shown(got)}"
+        return f"{_where(first['loc'][:-1], keep_last=False, within=within) or 'keys'}: a key must be text, got {shown(got)}"
     message = str(cause or first["msg"]).replace("a valid tuple", "a list")
     return f"{where}: {message[:1].lower()}{message[1:]}, got {shown(got)}"
 
@@ -146,11 +181,11 @@ def _unreadable(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorEr
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
-def _where(location: tuple[int | str, ...], keep_last: bool) -> str:
-    """Write a location as "variables.#1.low", without what pydantic adds and no user wrote."""
+def _where(location: tuple[int | str, ...], keep_last: bool, within: str = "") -> str:
+    """Write a location as --set takes it, "problem.variables.0.low", without what pydantic adds and no user wrote."""
     last = len(location) - 1
     steps = (p for i, p in enumerate(location) if not _is_tag(p) or (keep_last and i == last))
-    return ".".join(f"#{p + 1}" if isinstance(p, int) else shown(p)[1:-1] for p in steps)
+    return ".".join([*filter(None, [within]), *(str(p) if isinstance(p, int) else shown(p)[1:-1] for p in steps)])
 
 
 def _is_tag(part: int | str) -> bool:

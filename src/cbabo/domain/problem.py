@@ -14,7 +14,7 @@ import yaml
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from cbabo.domain.constraints import Constraint, ThresholdBox
-from cbabo.domain.notation import parse_constraint, parse_objective, read_yaml, sentence
+from cbabo.domain.notation import misspelt, parse_constraint, parse_objective, read_yaml, sentence, similar
 from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
 from cbabo.errors import InputError, shown
 
@@ -170,14 +170,13 @@ class Problem:
         try:
             return _ADAPTER.validate_python(dict(stated))
         except ValidationError as error:
-            raise InputError(sentence(error)) from error
+            raise InputError(sentence(error, "problem")) from error
 
     @classmethod
     def from_file(cls, path: str | Path) -> Problem:
         """Read the `problem:` section of a YAML file."""
         content = read_yaml(path)
-        if "problem" not in content:
-            raise InputError(f"{path}: expected a 'problem:' section, got {shown(list(content))}")
+        require_problem(path, content)
         try:
             return cls.from_dict(content["problem"])
         except InputError as error:
@@ -191,6 +190,19 @@ class Problem:
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the `problem:` section."""
         return _ADAPTER.json_schema()
+
+
+def require_problem(path: str | Path, content: Mapping[Any, Any]) -> None:
+    """Refuse a file without a `problem:` section, and name the key that was meant for it."""
+    if "problem" in content:
+        return
+    for key in content:
+        if similar(str(key), ["problem"]):
+            raise InputError(f"{path}: {misspelt(shown(key)[1:-1], 'problem')}")
+    raise InputError(
+        f"{path}: expected a 'problem:' section, got {', '.join(map(shown, content)) or 'nothing'}; "
+        "cbabo init writes an example"
+    )
 
 
 _ADAPTER: TypeAdapter[Problem] = TypeAdapter(Problem)

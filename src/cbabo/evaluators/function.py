@@ -19,10 +19,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from cbabo.errors import EvaluationError, InputError
+from cbabo.errors import Cause, EvaluationError, InputError
 from cbabo.evaluators.logs import joined, printed_tail, tail
+from cbabo.evaluators.outputs import not_finite, output_number
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ class Outcome:
     """How long it took."""
     worker: str
     """Where it ran, as host:pid."""
+    cause: Cause | None = None
+    """What a failure is due to, the design or the set-up; None when it is complete."""
 
     @property
     def complete(self) -> bool:
@@ -67,22 +69,23 @@ def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, 
     """Run one evaluation and turn everything that goes wrong in it, except Ctrl-C, into a failed outcome."""
     number_token, outputs_token = current_evaluation.set(number), declared_outputs.set(outputs)
     started, clock = time.time(), time.perf_counter()
+    cause: Cause
     try:
         values = finite_outputs(evaluate(dict(point)), outputs)
     except EvaluationError as error:
         printed = printed_tail()
         log = joined(("log", error.log), ("printed", printed)) if printed else error.log
-        reason, retryable = error.reason, error.retryable
+        reason, retryable, cause = error.reason, error.retryable, error.cause
     except (Exception, SystemExit) as error:
         log = joined(("traceback", _traceback(error)), ("printed", printed_tail()))
-        reason, retryable = describe(error), False
+        reason, retryable, cause = describe(error), False, "design"
     else:
         return Outcome(values, None, "", False, started, time.perf_counter() - clock, _here())
     finally:
         current_evaluation.reset(number_token)
         declared_outputs.reset(outputs_token)
     seconds = time.perf_counter() - clock
-    return failed(reason, log=log, retryable=retryable, started=started, seconds=seconds, worker=_here())
+    return failed(reason, log=log, retryable=retryable, cause=cause, started=started, seconds=seconds, worker=_here())
 
 
 def failed(
@@ -90,13 +93,14 @@ def failed(
     *,
     log: str = "",
     retryable: bool = False,
+    cause: Cause = "design",
     started: float | None = None,
     seconds: float = 0.0,
     worker: str = "",
 ) -> Outcome:
     """Return the outcome of an evaluation that failed, also for failures that are only seen from outside."""
     begun = time.time() - seconds if started is None else started
-    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker)
+    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker, cause)
 
 
 def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, float]:
@@ -112,15 +116,19 @@ def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, flo
             raise EvaluationError(
                 f"the output {name!r} is declared, but the simulator returned {present}; return it too"
             )
-        number = _number(returned[name])
-        if number is None:
-            raise EvaluationError(f"the output {name!r} must be one number, but is {_shown(returned[name])}")
+        try:
+            number = output_number(name, returned[name])
+        except InputError as error:
+            raise EvaluationError(str(error)) from None
         if not math.isfinite(number):
-            raise EvaluationError(f"the output {name!r} must be a finite number, but is {number}")
+            raise EvaluationError(not_finite(name, number))
     values: dict[str, float] = {}
     for key, value in returned.items():
-        number = _number(value)
-        if isinstance(key, str) and number is not None and math.isfinite(number):
+        try:
+            number = output_number(str(key), value)
+        except InputError:
+            number = math.nan
+        if isinstance(key, str) and math.isfinite(number):
             values[key] = number
         else:
             logger.debug("The undeclared output %r is not a finite number and is dropped.", key)
@@ -185,22 +193,6 @@ def _forget_namesake(top: str, directory: Path) -> None:
         return
     for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
         del sys.modules[name]
-
-
-def _number(value: Any) -> float | None:
-    """Return a real scalar (Python's, NumPy's, a 0-d array or tensor) as a float; None for anything else."""
-    try:
-        if hasattr(value, "item") and hasattr(value, "shape"):
-            if tuple(value.shape) != ():
-                return None
-            value = value.item()
-        if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-            return None
-        return float(value)
-    except OverflowError:
-        return math.inf
-    except Exception:
-        return None
 
 
 def _shown(value: object) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from cbabo.errors import EvaluationError
+from cbabo.errors import Cause, EvaluationError
 from cbabo.evaluators import worker
 from cbabo.evaluators.function import describe
 from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked_environment, new_token
@@ -62,7 +62,7 @@ class Slot:
     def _ready(self) -> _Worker:
         with self._lock:
             if self._closed:
-                raise EvaluationError(_SHUT_DOWN, retryable=True)
+                raise EvaluationError(_SHUT_DOWN, retryable=True, cause="set-up")
             if self._worker is not None and not self._worker.alive:
                 self._worker.join()
                 self._worker = None
@@ -77,6 +77,7 @@ class _Worker:
     def __init__(self, log: Path) -> None:
         self._log = log
         self._verdict: str | None = None
+        self._cause: Cause = "set-up"
         token = new_token()
         try:
             with log.open("wb"), log.open("ab") as printed:
@@ -93,6 +94,7 @@ class _Worker:
             raise EvaluationError(
                 f"a worker process cannot be started ({error}); free some memory or use fewer workers",
                 retryable=True,
+                cause="set-up",
             ) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -109,10 +111,10 @@ class _Worker:
 
     def call(self, task: bytes, timeout: float | None) -> Any:
         try:
-            with self._deadline(timeout, _LOADING, "could not load the task"):
+            with self._deadline(timeout, _LOADING, "could not load the task", "set-up"):
                 write_frame(self._to, task)
                 read_frame(self._from)
-            with self._deadline(timeout, 0.0, "gave no answer"):
+            with self._deadline(timeout, 0.0, "gave no answer", "design"):
                 reply = read_frame(self._from)
         except (EOFError, OSError, ValueError) as error:  # ValueError: the pool has closed the pipe.
             raise self._lost() from error
@@ -126,7 +128,7 @@ class _Worker:
         return result
 
     @contextmanager
-    def _deadline(self, timeout: float | None, extra: float, what: str) -> Iterator[None]:
+    def _deadline(self, timeout: float | None, extra: float, what: str, cause: Cause) -> Iterator[None]:
         """Kill the worker when the block takes too long; the first of block and timer takes the lock."""
         if timeout is None:
             yield
@@ -136,7 +138,7 @@ class _Worker:
 
         def expire() -> None:
             if decided.acquire(blocking=False):
-                self.kill(f"the worker {what} within {seconds:g} s and was killed; allow for more time")
+                self.kill(f"the worker {what} within {seconds:g} s and was killed; allow for more time", cause)
 
         timer = threading.Timer(seconds, expire)
         timer.daemon = True
@@ -154,7 +156,8 @@ class _Worker:
         if self._process.returncode is None:
             self.kill("the worker process closed the pipe to its driver; leave foreign open files alone")
         self.join()
-        return EvaluationError(self._verdict or self._death(), log=file_tail(self._log), retryable=True)
+        reason = self._verdict or self._death()
+        return EvaluationError(reason, log=file_tail(self._log), retryable=True, cause=self._cause)
 
     def _death(self) -> str:
         code = self._process.returncode
@@ -165,8 +168,9 @@ class _Worker:
         with suppress(OSError):
             self._to.close()
 
-    def kill(self, verdict: str) -> None:
-        self._verdict = self._verdict or verdict
+    def kill(self, verdict: str, cause: Cause = "set-up") -> None:
+        if self._verdict is None:
+            self._verdict, self._cause = verdict, cause
         if self._process.returncode is None:
             kill_tree(self._process.pid)
 

@@ -94,7 +94,7 @@ def _load(body: bytes) -> Callable[[], Any]:
         return partial(function, *args, **kwargs)
     except BaseException as error:
         reason = f"the task cannot be loaded in a worker ({describe(error)}); make its modules importable"
-        return partial(_raise, EvaluationError(reason, log=traceback.format_exc()))
+        return partial(_raise, EvaluationError(reason, log=traceback.format_exc(), cause="set-up"))
 
 
 def _raise(error: Exception) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Revisions this version can read or upgrade, oldest first; the last one is what it writes."""
 
 METADATA = MetaData()
@@ -43,10 +43,12 @@ EVALUATIONS = Table(
     Column("point", Text, nullable=False),  # JSON, natural units
     Column("outputs", Text),  # JSON, raw, everything the simulator returned; only when complete
     Column("failure", Text),  # why it failed, one line
+    Column("cause", String(16)),  # what the failure is due to: design, set-up; only when failed
     Column("log", Text),  # tail of what a failed simulator printed
     Column("started", Float),  # seconds since 1970, UTC
     Column("seconds", Float),
     Column("worker", String(255)),
+    Column("thresholds", Text),  # JSON: the limits that a refinement was spent on
     Column("holder", String(64)),  # token of the run that started it; empty when a user asked for it
     PrimaryKeyConstraint("study_id", "number"),
 )

@@ -148,10 +148,22 @@ class StudyStore:
             connection.execute(sa.delete(PLANNED).where(PLANNED.c.study_id == study, PLANNED.c.position.in_(taken)))
         return trials
 
-    def start(self, point: Mapping[str, float], kind: Kind, *, started: bool) -> Trial:
-        """Store one evaluation; `started` marks it as one that this process is about to make."""
+    def start(
+        self,
+        point: Mapping[str, float],
+        kind: Kind,
+        *,
+        started: bool,
+        thresholds: Mapping[str, float] | None = None,
+    ) -> Trial:
+        """Store one evaluation; `started` marks it as one that this process is about to make.
+
+        thresholds: the limits that a refinement is spent on.
+        """
+        limits = None if thresholds is None else json.dumps(dict(thresholds), allow_nan=False)
         with self._writing() as connection:
-            return Trial(self._insert(connection, json.dumps(dict(point)), kind, started=started), dict(point))
+            number = self._insert(connection, json.dumps(dict(point)), kind, started=started, thresholds=limits)
+        return Trial(number, dict(point))
 
     def finish(self, number: int, values: Mapping[str, Any]) -> Evaluation:
         """Move an evaluation from running to complete or failed and return it; every other move is refused."""
@@ -260,7 +272,14 @@ class StudyStore:
             yield connection
 
     def _insert(
-        self, connection: Connection, point: str, kind: Kind, *, started: bool = False, outputs: str | None = None
+        self,
+        connection: Connection,
+        point: str,
+        kind: Kind,
+        *,
+        started: bool = False,
+        outputs: str | None = None,
+        thresholds: str | None = None,
     ) -> int:
         number = _next(connection, EVALUATIONS.c.number, EVALUATIONS.c.study_id == self.record.id)
         connection.execute(
@@ -271,6 +290,7 @@ class StudyStore:
                 kind=kind,
                 point=point,
                 outputs=outputs,
+                thresholds=thresholds,
                 started=time.time() if started else None,
                 holder=self.token if started else None,
             )
@@ -314,10 +334,12 @@ def _evaluation(row: sa.RowMapping) -> Evaluation:
         point=json.loads(row["point"]),
         outputs=json.loads(row["outputs"]) if row["outputs"] else {},
         failure=row["failure"],
+        cause=row["cause"],
         log=row["log"] or "",
         started=None if row["started"] is None else _utc(row["started"]),
         seconds=row["seconds"],
         worker=row["worker"],
+        thresholds=json.loads(row["thresholds"]) if row["thresholds"] else None,
     )
 
 

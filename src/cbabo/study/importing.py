@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pandas as pd
 from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, shown
-from cbabo.numerics.arrays import is_number
+from cbabo.evaluators.outputs import output_number
 
 _DELIMITERS = ",;\t"
 _POINT_NUMBER = re.compile(r"\s*[-+]?\d*\.\d+(?:[eE][-+]?\d+)?\s*")
@@ -111,9 +113,10 @@ def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[st
     outputs = {name: _number(name, cells[name]) for name in problem.outputs}
     for name, value in cells.items():
         if name not in point and name not in outputs and name not in RESERVED:
-            number = _as_number(value)
-            if is_number(number):
-                outputs[name] = float(number)
+            with suppress(InputError):
+                number = output_number(name, _as_number(value))
+                if math.isfinite(number):
+                    outputs[name] = number
     return point, outputs
 
 
@@ -121,7 +124,11 @@ def _number(name: str, value: Any) -> float:
     number = _as_number(value)
     if number is None or (isinstance(number, str) and not number.strip()):
         raise InputError(f"{name} is empty; expected a number")
-    if not is_number(number):
+    try:
+        number = output_number(name, number)
+    except InputError:
+        number = math.nan
+    if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, got {shown(value)}")
     return float(number)
 

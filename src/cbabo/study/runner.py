@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -18,17 +18,81 @@ from cbabo.errors import CbaboError, EvaluationError, InputError, RunStoppedErro
 from cbabo.evaluators.function import Evaluate, Outcome, describe, failed, perform
 from cbabo.evaluators.guard import Guardian
 from cbabo.evaluators.pool import WorkerPool
+from cbabo.evaluators.starts import StartReport, Starts, listening
 from cbabo.numerics.arrays import is_number
 from cbabo.study.trials import Trials
 
 _LOG = logging.getLogger(__name__)
+_LOOK = 0.05
+"""Seconds after which to look again whether a waiting evaluation has begun."""
+_HOPE = 10.0
+"""Time limits that a run waits for evaluations that were given up to leave the workers of an executor."""
 
 
 @dataclass
 class _Job:
     trial: Trial
-    submitted: float
     tries: int = 1
+    submitted: float = 0.0
+    token: str = ""
+
+
+@dataclass
+class _Timing:
+    """Keeps the time of evaluations on somebody else's executor, from when each begins; our own workers keep theirs."""
+
+    limit: float
+    starts: Starts
+    given_up: list[Future[Outcome]] = field(default_factory=list)
+    """What may still occupy a worker of the executor."""
+    latest: float = 0.0
+    """When an evaluation was last given up."""
+    since: float = 0.0
+    """When an evaluation last began, ended or was given up."""
+
+    def done(self, jobs: Mapping[Future[Outcome], _Job]) -> set[Future[Outcome]]:
+        """Wait for an evaluation to end, or to take too long."""
+        self.since = time.monotonic()
+        while True:
+            began = {future: self.starts.when(job.token, future) for future, job in jobs.items()}
+            known = [moment for moment in began.values() if moment is not None]
+            now = time.monotonic()
+            if known:
+                self.since = max(self.since, *known)
+                self._forget(max(known))
+            elif self.stuck(now):
+                raise RunStoppedError(
+                    f"no evaluation has begun for {_HOPE * self.limit:g} s, because {len(self.given_up)} that were given up "
+                    "still occupy the executor's workers; start it anew and run again: everything told so far is stored"
+                )
+            patience = max(0.0, min(known) + self.limit - now) if known else _LOOK
+            if len(known) < len(began):
+                patience = min(patience, _LOOK)
+            finished = wait(jobs, timeout=patience, return_when=FIRST_COMPLETED).done
+            late = {f for f, moment in began.items() if moment is not None and time.monotonic() - moment >= self.limit}
+            if finished or late:
+                return finished or late
+
+    def give_up(self, future: Future[Outcome]) -> None:
+        """Cancel an evaluation that takes too long; one that runs in a worker goes on nevertheless."""
+        future.cancel()
+        self.given_up.append(future)
+        self.latest = time.monotonic()
+
+    def _forget(self, began: float) -> None:
+        """Once another has begun, what Dask calls cancelled, but may be running, is no more in the way."""
+        if began > self.latest:
+            self.given_up = [future for future in self.given_up if not future.cancelled()]
+
+    def stuck(self, now: float) -> bool:
+        """Whether nothing begins because of what was given up."""
+        self.given_up = [future for future in self.given_up if future.cancelled() or not future.done()]
+        return bool(self.given_up) and now - self.since > _HOPE * self.limit
+
+    def seconds(self, future: Future[Outcome], job: _Job) -> float:
+        """Return how long an evaluation has been running."""
+        began = self.starts.when(job.token, future)
+        return time.monotonic() - (job.submitted if began is None else began)
 
 
 @dataclass(frozen=True)
@@ -65,22 +129,23 @@ class Run:
         waiting = deque(self._recover(trials))
         jobs: dict[Future[Outcome], _Job] = {}
         failures = 0
-        with self._executing() as executor, _withdrawing(jobs):
+        with self._executing() as executor, self._timing() as timing, _withdrawing(jobs):
             capacity = self._capacity(trials)
             while True:
                 while len(jobs) < capacity and not self._hopeless(failures):
                     job = waiting.popleft() if waiting else self._next(trials, busy=bool(jobs))
                     if job is None:
                         break
-                    jobs[self._submit(executor, trials, job)] = job
+                    jobs[self._submit(executor, trials, job, timing)] = job
                 if not jobs:
                     break
-                for future in sorted(self._done(jobs), key=_given_up):
+                done = wait(jobs, return_when=FIRST_COMPLETED).done if timing is None else timing.done(jobs)
+                for future in sorted(done, key=_given_up):
                     job = jobs.pop(future)
-                    outcome = self._outcome(future, job)
+                    outcome = self._outcome(future, job, timing)
                     if outcome.retryable and job.tries <= self.retries:
                         _LOG.info("evaluation %d: %s; trying again", job.trial.id, outcome.failure)
-                        waiting.append(_Job(job.trial, 0.0, job.tries + 1))
+                        waiting.append(_Job(job.trial, job.tries + 1))
                         continue
                     failures = 0 if outcome.complete else failures + 1
                     self._store(trials, job, outcome)
@@ -94,41 +159,34 @@ class Run:
         for trial in trials.interrupted():
             if self.on_interrupted == "rerun":
                 _LOG.info("evaluation %d was interrupted; running it again", trial.id)
-                yield _Job(trial, 0.0)
+                yield _Job(trial)
             else:
-                self._store(trials, _Job(trial, 0.0), failed("interrupted: the run that had started it ended"))
+                lost = failed("interrupted: the run that had started it ended", cause="set-up")
+                self._store(trials, _Job(trial), lost)
 
     def _next(self, trials: Trials, *, busy: bool) -> _Job | None:
         """Start the next evaluation; batch by batch, learning waits until the whole batch is measured."""
         trial = trials.next(self.budget, may_learn=self.asynchronous or not busy)
-        return None if trial is None else _Job(trial, 0.0)
+        return None if trial is None else _Job(trial)
 
-    def _submit(self, executor: Executor, trials: Trials, job: _Job) -> Future[Outcome]:
-        job.submitted = time.monotonic()
+    def _submit(self, executor: Executor, trials: Trials, job: _Job, timing: _Timing | None) -> Future[Outcome]:
+        report = StartReport(uuid4().hex) if timing is None else timing.starts.report()
+        job.submitted, job.token = time.monotonic(), report.token
         task = (self.evaluate, job.trial.point, trials.outputs, job.trial.id)
         try:
             if self.executor is None:
                 return executor.submit(perform, *task)
-            return executor.submit(attempt, uuid4().hex, *task)
+            return executor.submit(attempt, report, *task)
         except CbaboError:
             raise
         except Exception as error:  # it was shut down, or has lost its workers
             raise _broken(describe(error)) from error
 
-    def _done(self, jobs: dict[Future[Outcome], _Job]) -> set[Future[Outcome]]:
-        """Wait for an evaluation to end, or to have been given up."""
-        patience = None
-        if self._watches:
-            assert self.timeout is not None
-            patience = max(0.0, min(job.submitted for job in jobs.values()) + self.timeout - time.monotonic())
-        done = wait(jobs, timeout=patience, return_when=FIRST_COMPLETED).done
-        return done or {future for future, job in jobs.items() if self._late(job)}
-
-    def _outcome(self, future: Future[Outcome], job: _Job) -> Outcome:
-        seconds = time.monotonic() - job.submitted
-        if not future.done():
-            future.cancel()
-            return failed(f"no answer within {self.timeout:g} s", retryable=True, seconds=seconds)
+    def _outcome(self, future: Future[Outcome], job: _Job, timing: _Timing | None) -> Outcome:
+        seconds = time.monotonic() - job.submitted if timing is None else timing.seconds(future, job)
+        if timing is not None and not future.done():
+            timing.give_up(future)
+            return failed(f"no answer within {timing.limit:g} s", retryable=True, cause="set-up", seconds=seconds)
         try:
             return future.result()
         except BrokenExecutor as error:
@@ -136,9 +194,10 @@ class Run:
         except CancelledError as error:  # not by us: a cluster whose scheduler is gone, an executor shut down
             raise _broken("it cancelled an evaluation") from error
         except EvaluationError as error:
-            return failed(error.reason, log=error.log, retryable=error.retryable, seconds=seconds)
+            return failed(error.reason, log=error.log, retryable=error.retryable, cause=error.cause, seconds=seconds)
         except Exception as error:  # the executor's own trouble, such as a worker that was killed
-            return failed(f"the executor lost it ({describe(error)})", retryable=True, seconds=seconds)
+            lost = f"the executor lost it ({describe(error)})"
+            return failed(lost, retryable=True, cause="set-up", seconds=seconds)
 
     def _store(self, trials: Trials, job: _Job, outcome: Outcome) -> None:
         evaluation = trials.record(job.trial.id, outcome)
@@ -163,13 +222,11 @@ class Run:
                 raise
             executor.shutdown()
 
-    @property
-    def _watches(self) -> bool:
-        """Whether this loop keeps the time: somebody else's executor cannot, our own workers do."""
-        return self.executor is not None and self.timeout is not None
-
-    def _late(self, job: _Job) -> bool:
-        return self._watches and time.monotonic() - job.submitted >= (self.timeout or 0.0)
+    @contextmanager
+    def _timing(self) -> Iterator[_Timing | None]:
+        """Keep the time where there is a limit and an executor that does not."""
+        with listening(self.executor if self.timeout is not None else None) as starts:
+            yield None if starts is None or self.timeout is None else _Timing(self.timeout, starts)
 
     def _capacity(self, trials: Trials) -> int:
         """How many evaluations to keep in flight: `workers`, or a batch where an executor has workers of its own."""
@@ -179,12 +236,10 @@ class Run:
         return self.stop_after_failures is not None and failures >= self.stop_after_failures
 
 
-def attempt(token: str, evaluate: Evaluate, point: Point, outputs: tuple[str, ...], number: int) -> Outcome:
-    """Perform one try in a worker of somebody else's executor; what it starts dies with that worker.
-
-    The token makes every try a task of its own: Dask would take a second try for the first one, which is done.
-    """
+def attempt(report: StartReport, evaluate: Evaluate, point: Point, outputs: tuple[str, ...], number: int) -> Outcome:
+    """Report the start and perform one try in a worker of somebody else's executor; what it starts dies with that worker."""
     with Guardian():
+        report.send()
         return perform(evaluate, point, outputs, number)
 
 

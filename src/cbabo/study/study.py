@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -15,11 +16,11 @@ from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
-from cbabo.errors import InputError, StudyError
+from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.guard import Guardian
+from cbabo.evaluators.outputs import not_finite, output_number
 from cbabo.methods.settings import MethodSettings, Settings
-from cbabo.numerics.arrays import is_number
 from cbabo.storage.database import Database
 from cbabo.storage.store import StudyStore
 from cbabo.study.importing import ImportReport, check_rows
@@ -49,7 +50,10 @@ class Study:
         focus: ThresholdsLike | None = None,
         exist_ok: bool = True,
     ) -> Study:
-        """Create a study, or open it if it exists with the same problem, seed and settings."""
+        """Create a study, or open it if it exists with the same problem, seed and settings.
+
+        focus: as `focus` takes it; None leaves what is stored, an empty list clears it.
+        """
         if not isinstance(problem, Problem):
             raise InputError(f"problem: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
@@ -58,12 +62,12 @@ class Study:
         if not isinstance(name, str) or not name.strip() or len(name) > 255 or "::" in name:
             raise InputError(f"study: the name must be a text of 1 to 255 characters without '::', got {name!r}")
         settings = Settings.default() if settings is None else settings
-        wanted = None if focus is None else Focus.of(problem.box, focus)
+        wanted = _focus(problem, focus)
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
             study._refuse_difference(problem, seed, settings, exist_ok)
-        if wanted is not None and store.focus() != wanted:
+        if focus is not None and store.focus() != wanted:
             store.set_focus(wanted)
         return study
 
@@ -135,11 +139,11 @@ class Study:
         if failed is not None:
             if not isinstance(failed, str) or not failed.strip():
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
-            self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split())})
+            self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
         values, bad = self._checked(outputs)
         if bad is not None:
-            self._store.finish(id, {"state": "failed", "failure": bad})
+            self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
             self._store.finish(id, {"state": "complete", "outputs": values})
 
@@ -154,8 +158,11 @@ class Study:
         return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
 
     def focus(self, thresholds: ThresholdsLike | None) -> None:
-        """State the thresholds under discussion, with an optional column "weight"; None means the whole box."""
-        self._store.set_focus(None if thresholds is None else Focus.of(self.problem.box, thresholds))
+        """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
+
+        Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
+        """
+        self._store.set_focus(_focus(self.problem, thresholds))
 
     def run(
         self,
@@ -174,10 +181,10 @@ class Study:
 
         workers: evaluations at a time; with one and no timeout they run in this process, otherwise each in a worker
         process. executor: any concurrent.futures.Executor instead. asynchronous: ask for the next evaluation as soon
-        as one ends, rather than batch by batch. timeout: seconds for one evaluation. retries: further tries after a
-        timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after so many
-        failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished. on_result:
-        called with every finished evaluation.
+        as one ends, rather than batch by batch. timeout: seconds for one evaluation, from its start on. retries: further
+        tries after a timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after
+        so many failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished.
+        on_result: called with every finished evaluation.
         """
         plan = Run(
             evaluate,
@@ -242,20 +249,20 @@ class Study:
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):
-            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {outputs!r}")
+            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
         for name in self.problem.outputs:
             if name not in outputs:
                 raise InputError(f"tell: the output {name!r} is missing; expected {', '.join(self.problem.outputs)}")
         values: dict[str, float] = {}
         for name, value in outputs.items():
             try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise InputError(f"tell: {name} must be a number, got {value!r}") from None
-            if is_number(number):
+                number = output_number(str(name), value)
+            except InputError as error:
+                raise InputError(f"tell: {error}") from None
+            if math.isfinite(number):
                 values[str(name)] = number
             elif name in self.problem.outputs:
-                return {}, f"the output {name!r} must be a finite number, but is {number}"
+                return {}, not_finite(name, number)
         return values, None
 
     def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
@@ -293,3 +300,10 @@ def _split(
         spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
     ids = {row.id for row in spent}
     return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)
+
+
+def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:
+    """Read a focus; None and an empty list mean the whole box."""
+    if thresholds is None or (isinstance(thresholds, list | tuple) and not thresholds):
+        return None
+    return Focus.of(problem.box, thresholds)

@@ -46,6 +46,7 @@ class Trials:
             "state": "complete" if outcome.complete else "failed",
             "outputs": outcome.outputs,
             "failure": outcome.failure,
+            "cause": outcome.cause,
             "log": outcome.log or None,
             "started": outcome.started,
             "seconds": outcome.seconds,
@@ -54,8 +55,11 @@ class Trials:
         return self._store.finish(id, values)
 
     def measure(self, point: Point, evaluate: Evaluate, thresholds: Mapping[str, float] | None = None) -> Evaluation:
-        """Evaluate one design outside the budget, for one answer; it is stored before and after."""
-        trial = self._store.start(point, "refine", started=True)
+        """Evaluate one design outside the budget, for one answer; it is stored before and after.
+
+        thresholds: the limits that the answer is for.
+        """
+        trial = self._store.start(point, "refine", started=True, thresholds=thresholds)
         return self.record(trial.id, perform(evaluate, trial.point, self.outputs, trial.id))
 
     def _advance(self) -> None:

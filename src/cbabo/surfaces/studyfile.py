@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from sqlalchemy.engine import URL, make_url
 
 from cbabo.domain.focus import Focus
 from cbabo.domain.notation import read_yaml, sentence
-from cbabo.domain.problem import Problem
+from cbabo.domain.problem import Problem, require_problem
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.spec import EvaluatorSpec, build
@@ -100,11 +99,7 @@ class StudyFile:
         content = read_yaml(path)
         for change in changes:
             _apply(content, change)
-        if "problem" not in content:
-            raise InputError(
-                f"{path}: expected a 'problem:' section, got {', '.join(map(shown, content)) or 'nothing'}; "
-                "cbabo init writes an example"
-            )
+        require_problem(path, content)
         try:
             problem = Problem.from_dict(content["problem"])
             rest = _StudyFile.model_validate({**content, "problem": problem})
@@ -137,14 +132,10 @@ class StudyFile:
 
     def create(self) -> Study:
         """Create the study, or open it if it exists."""
-        stated = self.study.focus
-        focus = pd.DataFrame([_weighted(self.problem, row) for row in stated]) if stated else None
-        study = Study.create(
-            self.problem, self.storage, self.name, self.study.seed, self.settings, focus=focus, exist_ok=True
+        stated = self.study
+        return Study.create(
+            self.problem, self.storage, self.name, stated.seed, self.settings, focus=stated.focus, exist_ok=True
         )
-        if stated == [] and study.focused is not None:
-            study.focus(None)
-        return study
 
     def open(self) -> Study:
         """Open the study, which must have been started; say so where the file has changed since."""
@@ -213,15 +204,11 @@ def _check_name(name: str) -> None:
 
 
 def _check_focus(problem: Problem, rows: Sequence[Mapping[str, float]]) -> None:
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows):
         try:
             Focus.of(problem.box, row)
         except InputError as error:
-            raise InputError(f"study.focus.#{number}: {str(error).removeprefix('focus: ')}") from error
-
-
-def _weighted(problem: Problem, row: Mapping[str, float]) -> dict[str, float]:
-    return dict(row) if "weight" in problem.box.names else {"weight": 1.0, **row}
+            raise InputError(f"study.focus.{number}: {str(error).removeprefix('focus: ')}") from error
 
 
 def _apply(content: dict[str, Any], change: str) -> None:

@@ -88,7 +88,7 @@ class FailureModel:
 
 def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
     """Fit a failure model to all evaluations; return None if there are too few failures or they are accidents."""
-    measured, failed = evaluations.complete, evaluations.failed
+    measured, failed = evaluations.complete, evaluations.failed_designs
     if min(len(measured), len(failed)) < TUNING.min_count:
         return None
     x = torch.from_numpy(np.vstack([measured.x, failed.x]))

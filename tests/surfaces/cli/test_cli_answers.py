@@ -95,7 +95,7 @@ def test_predict_reads_many_questions_from_a_file(cli: Any, learned: str, folder
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--at", "stres=4"], "unknown limit 'stres'"),
+        (["--at", "stres=4"], "--at: unknown constraint 'stres'; expected stress, frequency"),
         (["--at", "stress=high"], "stress must be a number"),
         (["--at", "stress"], "expected name=value"),
         (["--file", "nothing.csv"], "expected a CSV file of limits"),
@@ -131,3 +131,14 @@ def test_recommend_follows_what_it_is_told(cli: Any, learned: str) -> None:
 def test_a_study_without_data_says_so(cli: Any, folder: Path) -> None:
     cli("ask", "study.yaml")
     assert "a model needs at least 2 measured designs" in cli("predict", "study.yaml", code=1).err
+
+
+def test_ctrl_c_in_a_refinement_exits_with_130_and_the_next_run_measures_it(
+    cli: Any, learned: str, folder: Path
+) -> None:
+    (folder / "stopped.py").write_text("def evaluate(point):\n    raise KeyboardInterrupt\n")
+    error = cli("refine", learned, "--evaluator", "stopped:evaluate", "--at", "stress=4", code=130).err
+    assert error.splitlines()[-1].startswith("cbabo: interrupted; everything told so far is stored")
+    assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 1
+    cli("run", learned, "--evaluator", "beamsim:evaluate", "--budget", "35")
+    assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 0

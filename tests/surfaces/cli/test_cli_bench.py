@@ -98,6 +98,17 @@ def test_a_failing_unit_ends_in_one_sentence(cli: Any, folder: Path) -> None:
     assert "1 of 1 units failed" in result.err
 
 
+def test_ctrl_c_exits_with_130_and_says_how_to_resume(
+    cli: Any, campaign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cbabo.bench.campaign.run", interrupted)
+    error = cli("bench", "run", "smoke.yaml", code=130).err
+    assert error == "cbabo: stopped; every finished unit is stored, resume by: cbabo bench run smoke.yaml\n"
+
+
 def test_a_missing_extra_is_named(cli: Any, campaign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -72,7 +72,7 @@ def test_ctrl_c_while_asking(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Study, "ask", interrupted)
-    assert "interrupted; everything told so far is stored" in cli("ask", "study.yaml", code=1).err
+    assert "interrupted; everything told so far is stored" in cli("ask", "study.yaml", code=130).err
 
 
 def test_tell_before_ask(cli: Any) -> None:

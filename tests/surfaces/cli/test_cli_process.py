@@ -71,7 +71,7 @@ def test_ctrl_c_ends_cleanly_and_the_run_can_be_resumed(cli: Any, folder: Path, 
 
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to everything in the foreground
     out, err = running.communicate(timeout=20)
-    assert running.returncode == 1, err
+    assert running.returncode == 130, err
     assert out == ""
     last = err.splitlines()[-1]
     assert last.startswith("cbabo: stopped; everything told so far is stored, resume by: cbabo run study.yaml")

@@ -27,7 +27,7 @@ def test_run_spends_the_budget_and_shows_the_best(cli: Any) -> None:
     result = cli("run", "study.yaml", "--budget", 8)
     assert "8/8 evaluations, 0 failed, best mass" in result.err
     assert result.err.endswith(" s each, 0:00 left\n")
-    for fragment in ("requested", "stress <= 5 MPa; frequency >= 2 Hz", "best at the nominal limits: evaluation"):
+    for fragment in ("requested", "stress <= 5 MPa; frequency >= 4 Hz", "best at the nominal limits: evaluation"):
         assert fragment in result.out
     assert "failures" not in result.out
 
@@ -54,19 +54,19 @@ def test_a_spent_budget_is_said(cli: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) -> None:
-    result = cli("run", "study.yaml", "--budget", 4, "--format", form)
+    result = cli("run", "study.yaml", "--budget", 8, "--format", form)
     assert result.err == ""
     if form == "json":
         values = json.loads(result.out)
         assert values["study"] == "beam"
         assert values["best_objective"] == values["best_outputs"]["mass"]
         assert set(values["best_design"]) == {"width", "ribs"}
-        assert values["nominal_limits"] == {"stress": 5.0, "frequency": 2.0}
+        assert values["nominal_limits"] == {"stress": 5.0, "frequency": 4.0}
         assert values["failures"] == values["pending"] == []
     else:
         header, row = result.out.splitlines()
         assert header.startswith("study,requested,complete,failed,running,imported,optimiser,")
-        assert row.startswith("beam,4,4,0,0,0,none,")
+        assert row.startswith("beam,8,8,0,0,0,none,")
 
 
 def test_another_seed_problem_or_settings_is_refused_by_name(cli: Any, folder: Path) -> None:

@@ -62,10 +62,11 @@ def test_it_prints_an_address_and_a_token_and_ends_on_ctrl_c(server: subprocess.
     assert job["answer"]["status"] == "verified"
     server.send_signal(signal.SIGINT)
     out, err = server.communicate(timeout=30)
+    assert err.splitlines()[-1] == "cbabo: the server has ended; everything told so far is stored"
     assert "Traceback" not in err
     assert "a line from compiled code" in err  # what a simulator prints is no result
     assert out == ""
-    assert server.returncode == 0
+    assert server.returncode == 130
 
 
 def test_a_port_that_is_taken_gets_a_sentence(cli: Any, learned: str) -> None:

@@ -1,6 +1,6 @@
 """The command line: the same verbs as the Python interface, and no mathematics.
 
-Exit codes: 0 done, 1 failed or interrupted, 2 the user's input is wrong.
+Exit codes: 0 done, 1 failed, 2 the user's input is wrong, 130 interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import typer
 
 from cbabo.errors import CbaboError, InputError, StudyError, StudyLockedError
 from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
+from cbabo.surfaces.cli.options import CommandInterruptedError
 
-_INTERRUPTED = 130  # what typer makes of Ctrl-C
+_INTERRUPTED = 130  # what typer, and every shell, makes of Ctrl-C
 
 app = typer.Typer(
     name="cbabo",
@@ -52,6 +53,8 @@ def main() -> None:
     logging.getLogger("cbabo").addHandler(handler)
     try:
         app()
+    except CommandInterruptedError as error:
+        _end(str(error), _INTERRUPTED)
     except CbaboError as error:
         wrong_input = isinstance(error, InputError | StudyError) and not isinstance(error, StudyLockedError)
         _end(str(error), 2 if wrong_input else 1)
@@ -60,7 +63,7 @@ def main() -> None:
         _end(f"{where}{error.strerror or error}; check the path, the rights and the space there", 1)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:
-            _end("interrupted; everything told so far is stored, and the same command may be given again", 1)
+            _end("interrupted; everything told so far is stored, and the same command may be given again", _INTERRUPTED)
         raise
     finally:
         logging.getLogger("cbabo").removeHandler(handler)

@@ -122,10 +122,10 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
 
 def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
     stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
-    unknown = [name for name in stated if name not in problem.box.names]
-    if unknown:
-        raise InputError(f"--at: unknown limit {unknown[0]!r}; expected one of {', '.join(problem.box.names)}")
-    return {**problem.box.nominal, **stated}
+    try:
+        return problem.box.complete(stated)
+    except InputError as error:
+        raise InputError(f"--at: {str(error).removeprefix('thresholds: ')}") from error
 
 
 def _number(name: str, text: str) -> float:

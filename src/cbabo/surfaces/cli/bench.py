@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import typer
 
 from cbabo.errors import InputError
 from cbabo.surfaces.cli.cluster import connected
-from cbabo.surfaces.cli.options import FormatOption
+from cbabo.surfaces.cli.options import FormatOption, interrupted
 from cbabo.surfaces.cli.printing import print_frame
 from cbabo.surfaces.cli.progress import clock
 
@@ -88,9 +87,7 @@ def run(
         with connected(dask) as executor:
             compute(read, workers or os.cpu_count() or 1, _tell, executor)
     except KeyboardInterrupt:
-        command = shlex.join(["cbabo", *sys.argv[1:]])
-        sys.stderr.write(f"cbabo: stopped; every finished unit is stored, resume by: {command}\n")
-        raise typer.Exit(1) from None
+        raise interrupted("every finished unit is stored") from None
     typer.echo(f"{read.name}: all {len(read.units)} units are in {read.results}.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from cbabo.surfaces.cli.options import (
     FormatOption,
     SetOption,
     StudyArgument,
+    interrupted,
     names_database,
     open_study,
     pairs,
@@ -90,9 +90,7 @@ def run(
                     on_result=on_result,
                 )
     except KeyboardInterrupt:
-        command = shlex.join(["cbabo", *sys.argv[1:]])
-        sys.stderr.write(f"cbabo: stopped; everything told so far is stored, resume by: {command}\n")
-        raise typer.Exit(1) from None
+        raise interrupted("everything told so far is stored") from None
     print_summary(plan.study, form)
 
 
@@ -120,7 +118,7 @@ def tell(
         came = "both" if stated else "neither"
         raise InputError(f"tell: expected outputs as name=value, or --failed REASON, got {came}; give one of the two")
     opened = open_study(study, changes)
-    opened.tell(id, dict(stated) or None, failed=failed)
+    opened.tell(id, {name: _number(name, text) for name, text in stated.items()} or None, failed=failed)
     stored = next(row for row in opened.evaluations if row.id == id)
     typer.echo(f"Stored evaluation {id}{'' if stored.failure is None else f' as failed: {stored.failure}'}.")
 
@@ -154,6 +152,13 @@ def import_runs(
         typer.echo(f"Imported {_rows(len(report.added))} from {file}{known}{left}.")
     if problems and not report.added and not report.known:
         raise RunStoppedError(f"{file}: no row could be imported; mend the lines with problems and import it again")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"tell: {name} must be a number, got {text!r}") from None
 
 
 def _rows(count: int) -> str:

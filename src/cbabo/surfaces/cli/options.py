@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import pandas as pd
 import typer
 
-from cbabo.errors import InputError, shown
+from cbabo.errors import CbaboError, InputError, shown
 from cbabo.study.study import Study
 from cbabo.surfaces.studyfile import StudyFile, lasting_url
 
@@ -30,6 +32,15 @@ LoosenOption = Annotated[
 ]
 Format = Literal["table", "json", "csv"]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+
+
+class CommandInterruptedError(CbaboError):
+    """Ctrl-C has ended a command; the message says how to go on."""
+
+
+def interrupted(stored: str) -> CommandInterruptedError:
+    """Say what is stored, and by which command to resume: the one that was given."""
+    return CommandInterruptedError(f"stopped; {stored}, resume by: {shlex.join(['cbabo', *sys.argv[1:]])}")
 
 
 def open_study(study: str, changes: list[str] | None = None) -> Study:

@@ -6,7 +6,6 @@ import logging
 import secrets
 import socket
 import webbrowser
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ import typer
 
 from cbabo.errors import InputError
 from cbabo.evaluators.function import Evaluate, load_function
-from cbabo.surfaces.cli.options import StudyArgument, names_database, open_study, read_file
+from cbabo.surfaces.cli.options import CommandInterruptedError, StudyArgument, names_database, open_study, read_file
 from cbabo.surfaces.cli.printing import simulator_output
 
 _PORT = 8321
@@ -58,8 +57,11 @@ def serve(
         if browser:
             webbrowser.open(address)
         config = uvicorn.Config(app, log_level=logging.WARNING, access_log=False, server_header=False)
-        with simulator_output(), suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
-            uvicorn.Server(config).run(sockets=[listening])
+        try:
+            with simulator_output():
+                uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:  # which is how it ends
+            raise CommandInterruptedError("the server has ended; everything told so far is stored") from None
 
 
 def listen(port: int) -> socket.socket:
