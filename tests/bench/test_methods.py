@@ -124,7 +124,7 @@ class TestRegistry:
         def compute(shipped: ShippedProblem, seed: int, n: int) -> Measures:
             return {"value": len(shipped.problem.outputs) + 10.0 * seed + 100.0 * n}
 
-        monkeypatch.setitem(METHODS, "made up", Method(compute, 1, ("cbabo.methods.settings",)))
+        monkeypatch.setitem(METHODS, "made up", Method(compute, "paper"))
         assert measure("car", "made up", 2, 3) == {"value": 331.0}
 
     def test_a_baseline_answers_its_own_rows(self) -> None:

@@ -1,7 +1,7 @@
 """A benchmark grid, run unit by unit: resumable after kill -9, every finished unit a row of CSV.
 
-A unit is one problem, method, seed and number of thresholds N. Its row is keyed by these and by the version of the code that
-computes the method: a change of the engine makes new rows, a change of a table or of the command line does not.
+A unit is one problem, method, seed and number of thresholds N. Its row is keyed by these and by the revision of the method's
+results (see `revisions`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Row:
     seed: int
     n: int
     code: str
-    """The version of the code that computed it."""
+    """The revision of the method that computed it."""
     seconds: float
     """How long it took."""
     measures: Measures
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def current(self) -> bool:
-        """Whether the present code would compute the same."""
+        """Whether it has the present revision of its method."""
         return self.method in METHODS and METHODS[self.method].code == self.code
 
 
@@ -113,7 +113,7 @@ class Campaign:
         return cls(stated.name, tuple(units), path.with_suffix(".csv"))
 
     def pending(self) -> list[Unit]:
-        """Return the units without a row of the present code."""
+        """Return the units without a current row."""
         done = {row.unit for row in read_rows([self.results]) if row.current}
         return [unit for unit in self.units if unit not in done]
 
@@ -219,7 +219,7 @@ class Estimates:
 
     @classmethod
     def of(cls, campaign: Campaign) -> Estimates:
-        """Take all rows beside a campaign, of any version of the code."""
+        """Take all rows beside a campaign, of any revision."""
         kinds: dict[tuple[str, str, int], list[float]] = {}
         methods: dict[str, list[float]] = {}
         for row in read_rows(sorted(campaign.results.parent.glob("*.csv"))):

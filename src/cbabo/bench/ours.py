@@ -69,7 +69,7 @@ def focused(shipped: ShippedProblem, seed: int, rows: Sequence[int]) -> Measures
 
 def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Recommend limits under the paper's mixed intents, and measure before and after (the car problem)."""
-    study = learned(shipped, Settings.paper(), seed)
+    study = learned(shipped, CASE_SETTINGS, seed)
     base = dict.fromkeys(shipped.problem.box.names, CASE_BASE)
     before = study.refine(base, shipped.evaluate)
     found = study.model().recommend(base, CASE_INTENTS)  # type: ignore[arg-type]
@@ -85,6 +85,7 @@ def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     return measures | {f"limit {name}": value for name, value in found.thresholds.items()}
 
 
+CASE_SETTINGS = Settings.paper()
 CASE_BASE = 3.0
 CASE_INTENTS = dict.fromkeys(("c1", "c3", "c9"), "tighten") | dict.fromkeys(("c5", "c7", "c8"), "loosen")
 _LOCK = 0.025  # of the range: how far a locked limit may have moved

@@ -136,7 +136,7 @@ def _rows(folder: Path) -> list[Row]:
         raise InputError(f"{folder}: no results there; compute them by: cbabo bench run {_FOLDER}/smoke.yaml")
     old = sorted({row.method for row in found if not row.current})
     if old:
-        sys.stderr.write(f"note: rows of an earlier version of the code are among these: {', '.join(old)}\n")
+        sys.stderr.write(f"note: rows of an earlier revision are among these: {', '.join(old)}\n")
     return found
 
 
