@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(campaign: CampaignArgument, form: FormatOption = "table") -> None:
-    """Say what a campaign would compute, and how long it would take."""
+    """Show what a campaign would compute, and an estimate of its time."""
     with _extra():
         from cbabo.bench.campaign import ROUGH_SECONDS, Campaign, Estimates
         from cbabo.bench.methods import METHODS
