@@ -9,8 +9,8 @@ import pytest
 
 from cbabo import Settings, problems
 from cbabo.bench import truth as truth_module
+from cbabo.bench.cbabo_runs import CbaboRun
 from cbabo.bench.methods import METHODS
-from cbabo.bench.ours import Map
 from cbabo.bench.revisions import REVISIONS
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.threads import one_thread
@@ -36,17 +36,17 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(truth_module, "_read", few)
     for name, value in {
-        "judging.QUERIES": THRESHOLDS,
-        "judging.PAIRS": THRESHOLDS,
-        "ours.BUDGET": 20,
-        "ours.CHECKPOINTS": (15,),
-        "ours.TARGETS": (0.8,),
-        "ours.CASE_SETTINGS": Settings.paper().replace(**QUICK),
-        "straight._BUDGET": 35,
-        "pareto._BUDGET": 35,
+        "scoring.QUERIES": THRESHOLDS,
+        "scoring.PAIRS": THRESHOLDS,
+        "cbabo_runs.BUDGET": 20,
+        "cbabo_runs.CHECKPOINTS": (15,),
+        "cbabo_runs.TARGETS": (0.8,),
+        "cbabo_runs.CASE_SETTINGS": Settings.paper().replace(**QUICK),
+        "botorch_reference.BUDGET": 35,
+        "pareto_baseline.BUDGET": 35,
         "baselines.sequential.TOTAL": 6,
-        "rivals.DESIGNS": 40,
-        "rivals.QUERIES": THRESHOLDS,
+        "nonadaptive_baselines.DESIGNS": 40,
+        "nonadaptive_baselines.QUERIES": THRESHOLDS,
     }.items():
         monkeypatch.setattr(f"cbabo.bench.{name}", value)
 
@@ -54,7 +54,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def fingerprint(method: str) -> tuple[float, float]:
     """Return weighted means over the designs (unit cube) that a method evaluates and answers, in their order."""
     compute = METHODS[method].compute
-    if isinstance(compute, Map):
+    if isinstance(compute, CbaboRun):
         compute = replace(compute, settings=compute.settings.replace(**QUICK))
     seen: list[FloatArray] = []
     for name in PROBLEMS.get(method, ("gkxwc2_active",)):

@@ -32,7 +32,7 @@ from cbabo.evaluators.pool import WorkerPool
 
 COLUMNS = ("problem", "method", "seed", "n", "code", "seconds", "measures")
 ROUGH_SECONDS = 60.0
-"""What a unit is taken to need where nothing has been measured."""
+"""Estimated seconds of a unit where nothing has been measured."""
 _SUITES = ("paper", "variant", "active")
 
 
@@ -48,7 +48,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Row:
-    """What a finished unit found."""
+    """The result of a finished unit."""
 
     problem: str
     method: str
@@ -120,7 +120,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is told after each unit."""
+    """The progress report after each unit."""
 
     unit: Unit
     seconds: float
@@ -133,7 +133,7 @@ class Progress:
 
 
 def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], executor: Executor | None = None) -> None:
-    """Compute what is pending and append each finished unit at once; a unit that fails is told, and the rest goes on.
+    """Compute what is pending and append each finished unit at once; a failed unit is reported, and the others continue.
 
     workers: processes of this machine; an executor, such as a cluster's, gets all units at once instead.
     """
@@ -157,7 +157,7 @@ def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], ex
                         f"the executor broke ({describe(error)}); start it anew and run again: "
                         "every finished unit is stored"
                     ) from error
-                except Exception as error:  # whatever goes wrong in a unit
+                except Exception as error:  # A unit may fail in any way.
                     failure = describe(error)
                 else:
                     append(campaign.results, unit, seconds, measures)
@@ -174,7 +174,7 @@ def timed(compute: Callable[[str, str, int, int], Measures], unit: Unit) -> tupl
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """Return the rows of results files, the latest one for each unit; a last line that a kill cut short is left out."""
+    """Return the rows of results files, the latest one for each unit; an incomplete last line is left out."""
     found: dict[Unit, Row] = {}
     for path in paths:
         for line in _lines(path):
@@ -193,7 +193,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def append(path: Path, unit: Unit, seconds: float, measures: Measures) -> None:
-    """Write a row so that it survives a kill, after what an earlier kill cut short has been removed."""
+    """Append a row and flush it to disk; an incomplete last line, left by a kill, is removed first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     complete = _complete(path)
@@ -211,7 +211,7 @@ def append(path: Path, unit: Unit, seconds: float, measures: Measures) -> None:
 
 @dataclass(frozen=True)
 class Estimates:
-    """How long units take, from rows that were measured before."""
+    """Estimated seconds of units, from existing rows."""
 
     by_kind: dict[tuple[str, str, int], float]
     """Mean seconds by problem, method and N."""
@@ -235,7 +235,7 @@ class Estimates:
 
 
 class _Tally:
-    """Counts what is done and what is left, in units and in estimated work."""
+    """Counts finished and remaining units, and estimates the remaining time."""
 
     def __init__(self, pending: Sequence[Unit], estimates: Estimates) -> None:
         self._work = {unit: estimates.seconds(unit) for unit in pending}

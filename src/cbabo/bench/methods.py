@@ -1,4 +1,4 @@
-"""What a campaign can compute, by name: every method maps a problem, a seed and a number of thresholds to named numbers."""
+"""The methods that campaigns compute, by name: each maps a problem, a seed and a number of thresholds to measures."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from cbabo import problems
-from cbabo.bench import ours, pareto, rivals, straight, strong
+from cbabo.bench import botorch_reference, cbabo_runs, nonadaptive_baselines, pareto_baseline
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
-from cbabo.bench.judging import Measures, queries
-from cbabo.bench.ours import learned
+from cbabo.bench.cbabo_runs import CbaboRun, finished_study
 from cbabo.bench.revisions import REVISIONS
+from cbabo.bench.scoring import Measures, random_thresholds
 from cbabo.bench.truth import truth
 from cbabo.methods.settings import Settings
 from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
 
-__all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "learned", "measure", "queries", "rows_of"]
+__all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "finished_study", "measure", "random_thresholds", "rows_of"]
 
 ALL_ROWS = 100
 """The threshold rows of a problem; also the N of a method that answers all of them at once."""
@@ -61,7 +61,7 @@ def rows_of(seed: int, n: int) -> list[int]:
 
 def _variant(**changes: float) -> Method:
     """Return the paper's method with some settings changed, as its ablations have it."""
-    return Method(ours.Map(_PAPER.replace(**changes), whole=False), "paper", ITERATIONS)
+    return Method(CbaboRun(_PAPER.replace(**changes), full=False), "paper", ITERATIONS)
 
 
 def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Measures:
@@ -69,27 +69,27 @@ def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Me
 
 
 def _focused(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    return ours.focused(shipped, seed, rows_of(seed, n))
+    return cbabo_runs.focused_run(shipped, seed, rows_of(seed, n))
 
 
 _PAPER = Settings.paper()
 
 METHODS: dict[str, Method] = {
-    "paper": Method(ours.Map(_PAPER), "paper", ITERATIONS),
-    "default": Method(ours.Map(Settings.default()), "default", ITERATIONS),
+    "paper": Method(CbaboRun(_PAPER), "paper", ITERATIONS),
+    "default": Method(CbaboRun(Settings.default()), "default", ITERATIONS),
     "default focused": Method(_focused, "default focused", 170, per_threshold=True),
-    "all random": Method(ours.Map(_PAPER.replace(candidate_source="random"), whole=False), "all random", ITERATIONS),
+    "all random": Method(CbaboRun(_PAPER.replace(candidate_source="random"), full=False), "all random", ITERATIONS),
     "no monotonic": _variant(alpha=0.0),
     **{f"beta {beta}": _variant(beta=beta) for beta in (0.01, 1.0, 2.0)},
     **{f"alpha {alpha}": _variant(alpha=alpha) for alpha in (0.01, 0.5, 1.0)},
     **{f"inner {steps}": _variant(inner_steps=steps) for steps in (20, 100, 200)},
     **{name: Method(partial(_spent, strategy), name, 170, per_threshold=True) for name, strategy in BASELINES.items()},
-    "lhs plain": Method(rivals.lhs_plain, "lhs plain"),
-    "lhs strong": Method(strong.lhs_strong, "lhs strong"),
-    "constant strictest": Method(rivals.constant_strictest, "constant strictest"),
-    "constant relaxed": Method(rivals.constant_relaxed, "constant relaxed"),
-    "qLogNEHVI": Method(pareto.pareto_front, "qLogNEHVI", ITERATIONS),
-    "plain": Method(straight.paper_on_botorch, "plain", ITERATIONS),
-    "case study": Method(ours.case_study, "case study", ITERATIONS),
+    "lhs plain": Method(nonadaptive_baselines.lhs_plain, "lhs plain"),
+    "lhs strong": Method(nonadaptive_baselines.lhs_strong, "lhs strong"),
+    "constant strictest": Method(nonadaptive_baselines.constant_strictest, "constant strictest"),
+    "constant relaxed": Method(nonadaptive_baselines.constant_relaxed, "constant relaxed"),
+    "qLogNEHVI": Method(pareto_baseline.pareto_front, "qLogNEHVI", ITERATIONS),
+    "plain": Method(botorch_reference.measure, "plain", ITERATIONS),
+    "case study": Method(cbabo_runs.case_study, "case study", ITERATIONS),
 }
-"""What a campaign can compute, by name."""
+"""All methods by name."""

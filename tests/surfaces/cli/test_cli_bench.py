@@ -70,10 +70,7 @@ def test_rows_of_an_earlier_revision_are_told(cli: Any, folder: Path) -> None:
     text = (folder / "rows.csv").read_text().splitlines()
     cells = text[1].split(",", 5)
     (folder / "rows.csv").write_text("\n".join([text[0], ",".join([*cells[:4], "older", cells[5]])]) + "\n")
-    assert (
-        "earlier revision are among these: constant strictest"
-        in cli("bench", "table", "loss", "--folder", ".").err
-    )
+    assert "earlier revision are among these: constant strictest" in cli("bench", "table", "loss", "--folder", ".").err
 
 
 @pytest.mark.parametrize(
