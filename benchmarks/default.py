@@ -1,4 +1,4 @@
-"""What the default settings are worth, beside the campaigns: cost, time of answers, failures.
+"""The default settings beyond the campaigns: processor time of runs, time of answers, and loss with failing evaluations.
 
 python benchmarks/default.py cost          processor time of whole runs, default against the paper's settings, side by side
 python benchmarks/default.py answers       one answer, a batch of 1,000, and fast ones; what the fast ones lose
@@ -20,8 +20,8 @@ import numpy as np
 
 from cbabo import Settings, Study, problems
 from cbabo.answering.predict import Answers
-from cbabo.bench.judging import judge
 from cbabo.bench.metrics import losses
+from cbabo.bench.scoring import score_designs
 from cbabo.bench.truth import Truth, truth
 from cbabo.domain.space import Point
 from cbabo.model import Model
@@ -150,7 +150,7 @@ def corner(shipped: ShippedProblem, known: Truth) -> Callable[[Point], bool]:
 
 
 def failing(shipped: ShippedProblem, fails: Callable[[Point], bool]) -> Evaluate:
-    """Return the simulator, which fails there."""
+    """Return the simulator with failures where `fails` says so."""
 
     def evaluate(point: Point) -> dict[str, float]:
         if fails(point):
@@ -162,8 +162,8 @@ def failing(shipped: ShippedProblem, fails: Callable[[Point], bool]) -> Evaluate
 
 def loss(shipped: ShippedProblem, known: Truth, found: Answers) -> FloatArray:
     """Return the loss of each answer in percent."""
-    judged = judge(shipped, found.points, known.thresholds)
-    return losses(judged.objective, judged.feasible, known.f, known.span)
+    scores = score_designs(shipped, found.points, known.thresholds)
+    return losses(scores.objective, scores.feasible, known.f, known.span)
 
 
 def timed(action: Callable[[], object]) -> float:

@@ -22,7 +22,7 @@ import pandas as pd
 from cbabo.bench.campaign import Row, read_rows
 from cbabo.bench.figures import FIGURES
 from cbabo.bench.tables import TABLES
-from cbabo.bench.tables.duels import BASELINES
+from cbabo.bench.tables.win_rates import BASELINES
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "benchmarks.md"

@@ -1,13 +1,13 @@
 """How fast the method is: whole runs, answers, and how one iteration grows with the problem.
 
-python benchmarks/speed.py run          a run of 200 evaluations on g01 and on car, beside the paper written down on BoTorch
+python benchmarks/speed.py run          a run of 200 evaluations on g01 and on car, beside the reference implementation on BoTorch
 python benchmarks/speed.py predict      the network's answers on g01: many at once, and a single one
 python benchmarks/speed.py recommend    a recommendation among 50,000 thresholds on car
 python benchmarks/speed.py refine       what a refinement on car costs beside its two evaluations
 python benchmarks/speed.py growth       seconds and memory of one iteration, by evaluations, constraints and variables
 
 --smoke makes any of them small, to see that it works; `run --evaluations 60 --problems g01` cuts the comparison short. Answers
-are timed as the least of several repeats; look at the load average before believing any figure.
+are timed as the least of several repeats; look at the load average before trusting a figure.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def runs(given: argparse.Namespace) -> None:
         shipped = problems.get(name)
         ours = run_ours(shipped, evaluations)
         if not given.ours_only:
-            run_plain(shipped, evaluations, ours, given.threads)
+            run_reference(shipped, evaluations, ours, given.threads)
 
 
 def run_ours(shipped: ShippedProblem, evaluations: int) -> tuple[float, float]:
@@ -139,16 +139,16 @@ def run_ours(shipped: ShippedProblem, evaluations: int) -> tuple[float, float]:
     return seconds, processors
 
 
-def run_plain(shipped: ShippedProblem, evaluations: int, ours: tuple[float, float], threads: int) -> None:
+def run_reference(shipped: ShippedProblem, evaluations: int, ours: tuple[float, float], threads: int) -> None:
     """Run the paper on BoTorch, and print how many times longer it takes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its optimiser, and of torch about its dependencies
-        from cbabo.bench import plain
+        from cbabo.bench import botorch_reference
 
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         processors = time.process_time()
-        result = plain.run(shipped, SEED, Settings.paper(), evaluations)
+        result = botorch_reference.run(shipped, SEED, Settings.paper(), evaluations)
         processors = time.process_time() - processors
         torch.set_num_threads(before)
     shares = f"fitting {result.fitting:.2f} s, training {result.training:.2f} s"

@@ -51,14 +51,14 @@ class Case:
         low, high = (np.array([getattr(v, end) for v in problem.variables]) for end in ("low", "high"))
         scale = abs(float(self.outputs(0.5 * (low + high))[0]))
 
-        def room(u: FloatArray) -> FloatArray:
+        def slack(u: FloatArray) -> FloatArray:
             x = low + u * (high - low)
             y = dict(zip(problem.outputs, self.outputs(x).tolist(), strict=True))
             parts = [np.array([y[c.name]]) for c in problem.constraints] if self.smooth is None else self.smooth(x)[0]
             bounds = [limits.get(c.name, c.limit) for c in problem.constraints]
             signs = [1.0 if c.sense == "<=" else -1.0 for c in problem.constraints]
-            rooms = [s * (t - part) / max(abs(t), 1.0) for s, t, part in zip(signs, bounds, parts, strict=True)]  # type: ignore[arg-type, operator]
-            return np.concatenate(rooms)
+            slacks = [s * (t - part) / max(abs(t), 1.0) for s, t, part in zip(signs, bounds, parts, strict=True)]  # type: ignore[arg-type, operator]
+            return np.concatenate(slacks)
 
         best = np.nan
         random = np.random.default_rng(0)
@@ -67,12 +67,12 @@ class Case:
                 lambda u: float(self.outputs(low + u * (high - low))[0]) / scale,
                 random.random(len(low)),
                 bounds=[(0.0, 1.0)] * len(low),
-                constraints=[{"type": "ineq", "fun": room}],
+                constraints=[{"type": "ineq", "fun": slack}],
                 method="SLSQP",
                 options={"maxiter": 400, "ftol": 1e-12},
             )
             u = np.clip(found.x, 0.0, 1.0)
-            if np.isfinite(u).all() and room(u).min() > -1e-7:
+            if np.isfinite(u).all() and slack(u).min() > -1e-7:
                 best = float(np.fmin(best, self.outputs(low + u * (high - low))[0]))
         return best
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from cbabo.bench import campaign as module
 from cbabo.bench.campaign import ROUGH_SECONDS, Campaign, Estimates, Progress, Row, Unit, append, read_rows, run
 from cbabo.bench.methods import METHODS, Measures
+from cbabo.bench.revisions import REVISIONS
 from cbabo.errors import EvaluationError, InputError, RunStoppedError
 from cbabo.problems import names
 
@@ -121,7 +123,7 @@ class TestRows:
         with pytest.raises(InputError, match="move the file away"):
             read_rows([path])
 
-    def test_rows_of_other_code_are_not_current(self) -> None:
+    def test_rows_of_another_revision_are_not_current(self) -> None:
         assert not Row("car", "paper", 0, 100, "another", 1.0, {}).current
         assert not Row("car", "forgotten", 0, 100, "x", 1.0, {}).current
 
@@ -144,17 +146,15 @@ class TestRunning:
         run(campaign, 2, told.append)
         assert campaign.results.read_text() == before
 
-    def test_other_code_makes_its_rows_due_and_no_others(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_raised_revision_makes_its_rows_due_and_no_others(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         campaign = Campaign.read(file)
         for unit in campaign.units:
             append(campaign.results, unit, 1.0, {})
-        monkeypatch.setattr("cbabo.bench.methods.version", lambda modules, stated, apart: modules[0])
-        assert campaign.pending() == list(campaign.units)
-        for unit in campaign.units:
-            append(campaign.results, unit, 1.0, {})
-        edited = {"cbabo.bench.ours"}
-        monkeypatch.setattr("cbabo.bench.methods.version", lambda m, stated, apart: f"{m[0]}{edited & set(m) or ''}")
-        assert {unit.method for unit in campaign.pending()} == {"paper"}
+        raised = {"paper": replace(REVISIONS["paper"], code="paper-next")}
+        monkeypatch.setattr("cbabo.bench.methods.REVISIONS", {**REVISIONS, **raised})
+        assert campaign.pending() == [unit for unit in campaign.units if unit.method == "paper"]
 
     def test_a_failing_unit_is_told_and_the_others_go_on(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def measure(problem: str, method: str, seed: int, n: int) -> Measures:

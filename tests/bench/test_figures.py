@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import answered, joined
+from handmade_rows import answered, joined
 
 from cbabo import problems
 from cbabo.bench.campaign import Row

@@ -5,7 +5,7 @@ import pytest
 
 from cbabo import Settings
 from cbabo.answering.refine import refine
-from cbabo.bench import ours
+from cbabo.bench import cbabo_runs
 from cbabo.bench.baselines import BASELINES
 from cbabo.bench.methods import METHODS, Measures, Method, measure, rows_of
 from cbabo.bench.truth import truth
@@ -23,15 +23,15 @@ LISTS = ("direct", "refined", "random start", "evaluated")
 def short() -> pytest.MonkeyPatch:
     """A run of 30 evaluations with two earlier looks."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(ours, "BUDGET", 30)
-    patch.setattr(ours, "CHECKPOINTS", (15, 20))
+    patch.setattr(cbabo_runs, "BUDGET", 30)
+    patch.setattr(cbabo_runs, "CHECKPOINTS", (15, 20))
     yield patch  # type: ignore[misc]
     patch.undo()
 
 
 @pytest.fixture(scope="module")
 def measures(short: pytest.MonkeyPatch) -> Measures:
-    return ours.Map(QUICK)(get("gkxwc2"), 3, 100)
+    return cbabo_runs.CbaboRun(QUICK)(get("gkxwc2"), 3, 100)
 
 
 class TestMap:
@@ -62,7 +62,7 @@ class TestMap:
         assert (refined <= direct).all()
 
     def test_ablations_do_without_refinement(self, short: pytest.MonkeyPatch) -> None:
-        found = ours.Map(QUICK, whole=False)(get("gkxwc2"), 3, 100)
+        found = cbabo_runs.CbaboRun(QUICK, full=False)(get("gkxwc2"), 3, 100)
         assert not [name for name in found if name.startswith(("refined", "random", "evaluated")) or "@" in name]
         assert "monotonic true" in found
 
@@ -71,15 +71,15 @@ class TestMap:
         study = Study.create(shipped.problem, "sqlite://", seed=3, settings=Settings.default())
         study.run(shipped.evaluate, budget=30)
         model = study.model()
-        found = ours.others(shipped, model)
+        found = cbabo_runs.score_other_answers(shipped, model)
         f, _ = shipped.evaluate_many(model.predict_many(rows, method="pcm").points)
         assert found["network objective"] == f.tolist()
         f, _ = shipped.evaluate_many(model.predict_many(rows, fast=True).points)
         assert found["fast objective"] == f.tolist()
-        stated = [np.asarray(found[f"stated at {target}"]) for target in ours.TARGETS]
-        assert all(len(found[f"true at {t}"]) == len(s) for t, s in zip(ours.TARGETS, stated, strict=True))  # type: ignore[arg-type]
+        stated = [np.asarray(found[f"stated at {target}"]) for target in cbabo_runs.TARGETS]
+        assert all(len(found[f"true at {t}"]) == len(s) for t, s in zip(cbabo_runs.TARGETS, stated, strict=True))  # type: ignore[arg-type]
         assert 0 < len(stated[0]) <= 100
-        assert all((s >= t - 0.02).mean() > 0.9 for t, s in zip(ours.TARGETS, stated, strict=True))
+        assert all((s >= t - 0.02).mean() > 0.9 for t, s in zip(cbabo_runs.TARGETS, stated, strict=True))
 
     def test_a_random_start_is_where_refinement_begins(self) -> None:
         shipped = get("gkxwc2")
@@ -100,9 +100,9 @@ class TestMap:
         shipped = get("gkxwc2")
         model = _model(shipped)
         monkeypatch.setattr(
-            ours, "_measured", lambda shipped, point: Evaluation(0, "failed", "refine", point, {}, "broken")
+            cbabo_runs, "_measured", lambda shipped, point: Evaluation(0, "failed", "refine", point, {}, "broken")
         )
-        found = ours.refined(shipped, model, truth("gkxwc2").thresholds[:2], [None, None])
+        found = cbabo_runs.score_refined(shipped, model, truth("gkxwc2").thresholds[:2], [None, None])
         assert found == ([np.inf] * 2, [0.0] * 2, [np.inf] * 2)
 
 
@@ -124,7 +124,7 @@ class TestRegistry:
         def compute(shipped: ShippedProblem, seed: int, n: int) -> Measures:
             return {"value": len(shipped.problem.outputs) + 10.0 * seed + 100.0 * n}
 
-        monkeypatch.setitem(METHODS, "made up", Method(compute, 1, ("cbabo.methods.settings",)))
+        monkeypatch.setitem(METHODS, "made up", Method(compute, "paper"))
         assert measure("car", "made up", 2, 3) == {"value": 331.0}
 
     def test_a_baseline_answers_its_own_rows(self) -> None:

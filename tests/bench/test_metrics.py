@@ -140,9 +140,9 @@ def test_pairs_take_out_what_both_share() -> None:
 
 
 def test_pairs_need_the_same_seeds_and_thresholds() -> None:
-    with pytest.raises(InputError, match="rivals: expected 2 seeds, got 1"):
+    with pytest.raises(InputError, match="baseline: expected 2 seeds, got 1"):
         differences([[1.0], [2.0]], [[1.0]])
-    with pytest.raises(InputError, match="rivals: expected one entry for each of samples"):
+    with pytest.raises(InputError, match="baseline: expected one entry for each of samples"):
         differences([[1.0, 2.0]], [[1.0]])
 
 

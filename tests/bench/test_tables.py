@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from made import answered, joined, unit
+from handmade_rows import answered, joined, unit
 
 from cbabo import problems
 from cbabo.bench.campaign import Row
@@ -11,7 +11,7 @@ from cbabo.bench.methods import METHODS
 from cbabo.bench.printed import printed
 from cbabo.bench.tables import TABLES
 from cbabo.bench.tables.answers import STAGES, answers, pairs, samples, units, with_losses
-from cbabo.bench.tables.duels import BASELINES
+from cbabo.bench.tables.win_rates import BASELINES
 from cbabo.bench.truth import truth
 from cbabo.errors import InputError
 
@@ -391,7 +391,7 @@ def test_where_we_lose_is_listed_worst_first() -> None:
         answered("g07", "SCBO", "best", [3.0, 3.0], n=2),
     ]
     table = TABLES["losses_to"](rows)
-    assert table[["problem", "rival", "n"]].to_numpy().tolist() == [["car", "lhs strong", 100], ["g07", "SCBO", 2]]
+    assert table[["problem", "baseline", "n"]].to_numpy().tolist() == [["car", "lhs strong", 100], ["g07", "SCBO", 2]]
     worst = table.iloc[0]
     assert worst[["ours", "compared", "our loss %", "its loss %"]].tolist() == ["direct", 3, 30.67, 10.0]
     assert worst[["difference", "low", "high"]].tolist() == [20.67, 20.0, 22.0]
@@ -401,7 +401,7 @@ def test_losing_nowhere_is_an_empty_table_with_its_columns() -> None:
     rows = [answered("car", "paper", "direct", [1.0]), answered("car", "lhs plain", "direct", [2.0])]
     table = TABLES["losses_to"](rows)
     assert table.empty
-    assert "rival" in table.columns
+    assert "baseline" in table.columns
 
 
 def test_maps_meet_their_rivals_problem_by_problem_and_on_average() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of this room share: waiting for processes, and drivers that can be killed."""
+"""Helpers of these tests: waiting for processes, and drivers that can be killed."""
 
 from __future__ import annotations
 

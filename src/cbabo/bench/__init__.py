@@ -1,3 +1,3 @@
-"""Proof: what the method is compared with, and how well it does."""
+"""The benchmark: campaigns, baselines, metrics, tables and figures."""
 
 from __future__ import annotations

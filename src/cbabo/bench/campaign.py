@@ -1,7 +1,7 @@
 """A benchmark grid, run unit by unit: resumable after kill -9, every finished unit a row of CSV.
 
-A unit is one problem, method, seed and number of thresholds N. Its row is keyed by these and by the version of the code that
-computes the method: a change of the engine makes new rows, a change of a table or of the command line does not.
+A unit is one problem, method, seed and number of thresholds N. Its row is keyed by these and by the revision of the method's
+results (see `revisions`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cbabo.evaluators.pool import WorkerPool
 
 COLUMNS = ("problem", "method", "seed", "n", "code", "seconds", "measures")
 ROUGH_SECONDS = 60.0
-"""What a unit is taken to need where nothing has been measured."""
+"""Estimated seconds of a unit where nothing has been measured."""
 _SUITES = ("paper", "variant", "active")
 
 
@@ -48,14 +48,14 @@ class Unit:
 
 @dataclass(frozen=True)
 class Row:
-    """What a finished unit found."""
+    """The result of a finished unit."""
 
     problem: str
     method: str
     seed: int
     n: int
     code: str
-    """The version of the code that computed it."""
+    """The revision of the method that computed it."""
     seconds: float
     """How long it took."""
     measures: Measures
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def current(self) -> bool:
-        """Whether the present code would compute the same."""
+        """Whether it has the present revision of its method."""
         return self.method in METHODS and METHODS[self.method].code == self.code
 
 
@@ -113,14 +113,14 @@ class Campaign:
         return cls(stated.name, tuple(units), path.with_suffix(".csv"))
 
     def pending(self) -> list[Unit]:
-        """Return the units without a row of the present code."""
+        """Return the units without a current row."""
         done = {row.unit for row in read_rows([self.results]) if row.current}
         return [unit for unit in self.units if unit not in done]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What is told after each unit."""
+    """The progress report after each unit."""
 
     unit: Unit
     seconds: float
@@ -133,7 +133,7 @@ class Progress:
 
 
 def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], executor: Executor | None = None) -> None:
-    """Compute what is pending and append each finished unit at once; a unit that fails is told, and the rest goes on.
+    """Compute what is pending and append each finished unit at once; a failed unit is reported, and the others continue.
 
     workers: processes of this machine; an executor, such as a cluster's, gets all units at once instead.
     """
@@ -157,7 +157,7 @@ def run(campaign: Campaign, workers: int, report: Callable[[Progress], None], ex
                         f"the executor broke ({describe(error)}); start it anew and run again: "
                         "every finished unit is stored"
                     ) from error
-                except Exception as error:  # whatever goes wrong in a unit
+                except Exception as error:  # A unit may fail in any way.
                     failure = describe(error)
                 else:
                     append(campaign.results, unit, seconds, measures)
@@ -174,7 +174,7 @@ def timed(compute: Callable[[str, str, int, int], Measures], unit: Unit) -> tupl
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
-    """Return the rows of results files, the latest one for each unit; a last line that a kill cut short is left out."""
+    """Return the rows of results files, the latest one for each unit; an incomplete last line is left out."""
     found: dict[Unit, Row] = {}
     for path in paths:
         for line in _lines(path):
@@ -193,7 +193,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def append(path: Path, unit: Unit, seconds: float, measures: Measures) -> None:
-    """Write a row so that it survives a kill, after what an earlier kill cut short has been removed."""
+    """Append a row and flush it to disk; an incomplete last line, left by a kill, is removed first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     complete = _complete(path)
@@ -211,7 +211,7 @@ def append(path: Path, unit: Unit, seconds: float, measures: Measures) -> None:
 
 @dataclass(frozen=True)
 class Estimates:
-    """How long units take, from rows that were measured before."""
+    """Estimated seconds of units, from existing rows."""
 
     by_kind: dict[tuple[str, str, int], float]
     """Mean seconds by problem, method and N."""
@@ -219,7 +219,7 @@ class Estimates:
 
     @classmethod
     def of(cls, campaign: Campaign) -> Estimates:
-        """Take all rows beside a campaign, of any version of the code."""
+        """Take all rows beside a campaign, of any revision."""
         kinds: dict[tuple[str, str, int], list[float]] = {}
         methods: dict[str, list[float]] = {}
         for row in read_rows(sorted(campaign.results.parent.glob("*.csv"))):
@@ -235,7 +235,7 @@ class Estimates:
 
 
 class _Tally:
-    """Counts what is done and what is left, in units and in estimated work."""
+    """Counts finished and remaining units, and estimates the remaining time."""
 
     def __init__(self, pending: Sequence[Unit], estimates: Estimates) -> None:
         self._work = {unit: estimates.seconds(unit) for unit in pending}

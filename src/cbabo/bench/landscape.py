@@ -1,4 +1,4 @@
-"""A shipped problem as a landscape: its ranges and scales, and descents on it by SLSQP.
+"""Local search on the true functions of a shipped problem: its ranges and scales, and SLSQP runs.
 
 X: n x d designs in natural units; u: one design, each variable scaled to [0, 1] over its range.
 f: n objective values; c: n x m constraint values; limits: m; c <= limits is feasible.
@@ -18,17 +18,41 @@ from scipy.stats import qmc
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
 
-_slsqp: Callable[..., Any] = fmin_slsqp  # its stubs ask for shapes that arrays here do not state
-_STEP = 3e-6  # of a variable's range: half a central difference
-_MARGIN = 1e-11  # of a constraint's slope: what a design keeps from a limit that it was slightly beyond
-_SLIGHT = 1e-4  # of a constraint's slope: more is not slightly
-_RESTORATIONS = 5
-_SOBOL = 12  # 2 to this power designs
+_slsqp: Callable[..., Any] = fmin_slsqp  # The stubs of SciPy ask for shapes that arrays here do not state.
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of the local search."""
+
+    difference: float = 3e-6
+    """Half-width of central differences, as a share of a variable's range: balances truncation and rounding."""
+
+    margin: float = 1e-11
+    """Distance kept from a limit when a design is moved back behind it, in units of the constraint's slope."""
+
+    restorable: float = 1e-4
+    """Largest excess over a limit that is corrected, in units of the constraint's slope; designs beyond are left infeasible."""
+
+    restorations: int = 5
+    """Most corrections of one design."""
+
+    sobol_exponent: int = 12
+    """The space is explored by 2 to this power Sobol designs."""
+
+    iterations: int = 100
+    """Most iterations of one SLSQP run."""
+
+    accuracy: float = 1e-12
+    """SLSQP's stopping tolerance: near rounding, because the results are reference values."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True)
 class Landscape:
-    """What a search must know about a problem, whatever the thresholds."""
+    """Ranges and scales of a problem that are the same for all thresholds."""
 
     shipped: ShippedProblem
 
@@ -44,24 +68,24 @@ class Landscape:
 
     @cached_property
     def lattice(self) -> list[int]:
-        """The places of integer and discrete variables."""
+        """The indices of integer and discrete variables."""
         return [i for i, v in enumerate(self.shipped.problem.variables) if v.values is not None]
 
     @cached_property
     def sobol(self) -> FloatArray:
-        """Designs all over the space."""
-        cube = qmc.Sobol(len(self.low), rng=0).random_base2(_SOBOL)
+        """Sobol designs of the whole space."""
+        cube = qmc.Sobol(len(self.low), rng=0).random_base2(TUNING.sobol_exponent)
         return self.legal(np.asarray(self.low + cube * (self.high - self.low)))
 
     @cached_property
     def spreads(self) -> FloatArray:
-        """The spread of f and of each c over the Sobol designs: half the distance of their quartiles."""
+        """The spread of f and of each c over the Sobol designs: half the interquartile range."""
         f, c = self.shipped.function(self.sobol)
         lower, upper = np.quantile(np.column_stack([f, c]), [0.25, 0.75], axis=0)
         return np.asarray(np.maximum((upper - lower) / 2, 1e-12))
 
     def legal(self, X: FloatArray) -> FloatArray:
-        """Move lattice variables to their nearest legal values; the others stay to the last bit."""
+        """Round integer and discrete variables to legal values; the others are unchanged."""
         moved = X.copy()
         for i in self.lattice:
             variable = self.shipped.problem.variables[i]
@@ -85,7 +109,7 @@ class Descent:
         """The length of each constraint's slope at the start."""
 
     def run(self) -> tuple[FloatArray, bool]:
-        """Return where it ends, d in natural units, and whether it says that it converged."""
+        """Return the final design, d in natural units, and whether SLSQP reports convergence."""
         free, f_scale = self._free, max(self._land.spreads[0], abs(self._at(self._start[self._free])[0][0]))
         lowest, highest = ((bound - self._land.low) / self._width for bound in (self._low, self._high))
         part, _, _, code, _ = _slsqp(
@@ -95,26 +119,26 @@ class Descent:
             f_ieqcons=lambda u: (self._limits - self._at(u)[0][1:]) / self.scales,
             fprime_ieqcons=lambda u: -self._at(u)[1][1:] / self.scales[:, None],
             bounds=list(zip(lowest[free].tolist(), highest[free].tolist(), strict=True)),
-            iter=100,
-            acc=1e-12,
+            iter=TUNING.iterations,
+            acc=TUNING.accuracy,
             iprint=0,
             full_output=True,
         )
         return self._restored(np.clip(part, lowest[free], highest[free])), code == 0
 
     def _restored(self, part: FloatArray) -> FloatArray:
-        """Move a design that is slightly beyond limits back behind them, by the shortest way; d in natural units."""
+        """Move a design that slightly exceeds limits back within them, by the shortest step; d in natural units."""
         x = self._clipped(part)
-        for _ in range(_RESTORATIONS):
+        for _ in range(TUNING.restorations):
             y, slopes = self._at(part)
             excess = (y[1:] - self._limits) / self.scales
-            broken = excess > -_MARGIN
+            broken = excess > -TUNING.margin
             c = self._land.shipped.function(x[None])[1][0]
-            if (c <= self._limits).all() or not (excess < _SLIGHT).all():
+            if (c <= self._limits).all() or not (excess < TUNING.restorable).all():
                 break
             inside = (part > 0.0) & (part < 1.0)
             lengths = self.scales[broken]
-            step = np.linalg.lstsq(slopes[1:][broken] * inside / lengths[:, None], excess[broken] + _MARGIN)[0]
+            step = np.linalg.lstsq(slopes[1:][broken] * inside / lengths[:, None], excess[broken] + TUNING.margin)[0]
             part = np.clip(part - step, 0.0, 1.0)
             x = self._clipped(part)
         return x
@@ -127,10 +151,10 @@ class Descent:
         key = part.tobytes()
         if self._known is None or self._known[0] != key:
             u = self._whole(part)
-            steps = _STEP * np.eye(len(u))[self._free]
+            steps = TUNING.difference * np.eye(len(u))[self._free]
             f, c = self._land.shipped.function(self._natural(np.vstack([u, u + steps, u - steps])))
             y, n = np.column_stack([f, c]), len(steps)
-            self._known = key, y[0], (y[1 : n + 1] - y[n + 1 :]).T / (2 * _STEP)
+            self._known = key, y[0], (y[1 : n + 1] - y[n + 1 :]).T / (2 * TUNING.difference)
         return self._known[1], self._known[2]
 
     def _whole(self, part: FloatArray) -> FloatArray:

@@ -1,48 +1,30 @@
-"""What a campaign can compute, by name: every method maps a problem, a seed and a number of thresholds to named numbers."""
+"""The methods that campaigns compute, by name: each maps a problem, a seed and a number of thresholds to measures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from cbabo import problems
-from cbabo.bench import ours, pareto, rivals, straight, strong
+from cbabo.bench import botorch_reference, cbabo_runs, nonadaptive_baselines, pareto_baseline
 from cbabo.bench.baselines import BASELINES, Strategy
 from cbabo.bench.baselines import measure as spend
-from cbabo.bench.judging import Measures, queries
-from cbabo.bench.ours import learned
+from cbabo.bench.cbabo_runs import CbaboRun, finished_study
+from cbabo.bench.revisions import REVISIONS
+from cbabo.bench.scoring import Measures, random_thresholds
 from cbabo.bench.truth import truth
-from cbabo.bench.versions import version
-from cbabo.decisions import recommend
-from cbabo.methods.settings import MethodSettings, Settings
-from cbabo.network import distillation
+from cbabo.methods.settings import Settings
 from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
-from cbabo.solver import library
 
-__all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "learned", "measure", "queries", "rows_of"]
+__all__ = ["ALL_ROWS", "METHODS", "Measures", "Method", "finished_study", "measure", "random_thresholds", "rows_of"]
 
 ALL_ROWS = 100
 """The threshold rows of a problem; also the N of a method that answers all of them at once."""
 
-SOLVING = tuple(
-    f"cbabo.{name}"
-    for name in (
-        "methods.batch",
-        "methods.correction",
-        "surrogate.prequential",
-        "surrogate.failures",
-        "solver.lattice",
-        "solver.mixed",
-        "solver.continuous",
-        "numerics.slsqp",
-        "surrogate.forms",
-        "surrogate.pointwise",
-        "surrogate.warp",
-    )
-)
-"""What runs only where answers are solved."""
+ITERATIONS = 34
+"""Iterations of a run of 200 evaluations, 30 of them initial, with batches of 5."""
 
 Compute = Callable[[ShippedProblem, int, int], Measures]
 
@@ -53,21 +35,17 @@ class Method:
 
     compute: Compute
     """(problem, seed, N) -> measures."""
-    iterations: int
+    family: str
+    """Methods whose results change together, as `revisions` lists them."""
+    iterations: int = 0
     """How often it proposes evaluations in one unit of work."""
-    modules: tuple[str, ...]
-    """Whose code, with all that it imports, computes it."""
     per_threshold: bool = False
     """Whether it spends its budget on N thresholds, one by one; otherwise it answers all rows and N is 100."""
-    stated: str = ""
-    """What else decides its results, such as settings."""
-    apart: tuple[str, ...] = ()
-    """Modules that are imported but never run by it."""
 
     @property
     def code(self) -> str:
-        """The version of the code that computes it."""
-        return version((*self.modules, problems.__name__), self.stated, self.apart)
+        """The revision of its results, which keys its rows."""
+        return REVISIONS[self.family].code
 
 
 def measure(problem: str, method: str, seed: int, n: int) -> Measures:
@@ -81,15 +59,9 @@ def rows_of(seed: int, n: int) -> list[int]:
     return [(seed * n + i) % ALL_ROWS for i in range(n)]
 
 
-def _learned(settings: MethodSettings, *, whole: bool = False) -> Method:
-    compute, stated = ours.Map(settings, whole), f"{settings!r} {whole}"
-    if settings.method == "paper":
-        return Method(compute, 34, (ours.__name__,), stated=stated, apart=SOLVING)
-    return Method(compute, 34, (ours.__name__, library.__name__, distillation.__name__), stated=stated)
-
-
-def _single(compute: Compute, iterations: int = 0) -> Method:
-    return Method(compute, iterations, (compute.__module__,), stated=compute.__name__)
+def _variant(**changes: float) -> Method:
+    """Return the paper's method with some settings changed, as its ablations have it."""
+    return Method(CbaboRun(_PAPER.replace(**changes), full=False), "paper", ITERATIONS)
 
 
 def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Measures:
@@ -97,32 +69,27 @@ def _spent(strategy: Strategy, shipped: ShippedProblem, seed: int, n: int) -> Me
 
 
 def _focused(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    return ours.focused(shipped, seed, rows_of(seed, n))
-
-
-def _baseline(strategy: Strategy) -> Method:
-    modules = (strategy.__module__, spend.__module__)
-    return Method(partial(_spent, strategy), 170, modules, per_threshold=True, stated=strategy.__name__)
+    return cbabo_runs.focused_run(shipped, seed, rows_of(seed, n))
 
 
 _PAPER = Settings.paper()
 
 METHODS: dict[str, Method] = {
-    "paper": _learned(_PAPER, whole=True),
-    "default": _learned(Settings.default(), whole=True),
-    "default focused": Method(_focused, 170, (ours.__name__,), per_threshold=True),
-    "all random": _learned(_PAPER.replace(candidate_source="random")),
-    "no monotonic": _learned(_PAPER.replace(alpha=0.0)),
-    **{f"beta {beta}": _learned(_PAPER.replace(beta=beta)) for beta in (0.01, 1.0, 2.0)},
-    **{f"alpha {alpha}": _learned(_PAPER.replace(alpha=alpha)) for alpha in (0.01, 0.5, 1.0)},
-    **{f"inner {steps}": _learned(_PAPER.replace(inner_steps=steps)) for steps in (20, 100, 200)},
-    **{name: _baseline(strategy) for name, strategy in BASELINES.items()},
-    "lhs plain": _single(rivals.lhs_plain),
-    "lhs strong": _single(strong.lhs_strong),
-    "constant strictest": _single(rivals.constant_strictest),
-    "constant relaxed": _single(rivals.constant_relaxed),
-    "qLogNEHVI": _single(pareto.pareto_front, 34),
-    "plain": _single(straight.paper_on_botorch, 34),
-    "case study": replace(_single(ours.case_study, 34), modules=(ours.__name__, recommend.__name__), apart=SOLVING),
+    "paper": Method(CbaboRun(_PAPER), "paper", ITERATIONS),
+    "default": Method(CbaboRun(Settings.default()), "default", ITERATIONS),
+    "default focused": Method(_focused, "default focused", 170, per_threshold=True),
+    "all random": Method(CbaboRun(_PAPER.replace(candidate_source="random"), full=False), "all random", ITERATIONS),
+    "no monotonic": _variant(alpha=0.0),
+    **{f"beta {beta}": _variant(beta=beta) for beta in (0.01, 1.0, 2.0)},
+    **{f"alpha {alpha}": _variant(alpha=alpha) for alpha in (0.01, 0.5, 1.0)},
+    **{f"inner {steps}": _variant(inner_steps=steps) for steps in (20, 100, 200)},
+    **{name: Method(partial(_spent, strategy), name, 170, per_threshold=True) for name, strategy in BASELINES.items()},
+    "lhs plain": Method(nonadaptive_baselines.lhs_plain, "lhs plain"),
+    "lhs strong": Method(nonadaptive_baselines.lhs_strong, "lhs strong"),
+    "constant strictest": Method(nonadaptive_baselines.constant_strictest, "constant strictest"),
+    "constant relaxed": Method(nonadaptive_baselines.constant_relaxed, "constant relaxed"),
+    "qLogNEHVI": Method(pareto_baseline.pareto_front, "qLogNEHVI", ITERATIONS),
+    "plain": Method(botorch_reference.measure, "plain", ITERATIONS),
+    "case study": Method(cbabo_runs.case_study, "case study", ITERATIONS),
 }
-"""What a campaign can compute, by name."""
+"""All methods by name."""

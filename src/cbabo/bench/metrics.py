@@ -1,7 +1,7 @@
-"""How good answers are: gap and loss, wins and losses, calibration, and intervals for their means.
+"""Metrics of answers: regret and loss, win rates, calibration, and bootstrap intervals of means.
 
 f, feasible: n answers' true objective values, to be minimised, and whether they obey their limits.
-optima: n, the true optimum at each answer's threshold; span: what objectives are measured in (see `truth`).
+optima: n, the true optimum at each answer's threshold; span: the unit of regret (see `truth`).
 samples: one array of values for each seed, its entries running over thresholds; NaN entries are left out.
 """
 
@@ -17,9 +17,12 @@ from numpy.typing import ArrayLike
 from cbabo.errors import InputError
 from cbabo.numerics.arrays import FloatArray
 
-_TIE = 1e-6  # of max(1, |f|): objectives that count as equal
-_DRAWS = 2000  # bootstrap resamples
-_COVERED = 95.0  # percent
+TIE = 1e-6
+"""Values that differ by at most this share of max(1, |value|) are a tie."""
+RESAMPLES = 2000
+"""Bootstrap resamples of an interval."""
+COVERAGE = 95.0
+"""Percent of resampled means inside an interval."""
 
 
 def gaps(f: ArrayLike, optima: ArrayLike, span: float) -> FloatArray:
@@ -39,7 +42,7 @@ def losses(f: ArrayLike, feasible: ArrayLike, optima: ArrayLike, span: float) ->
 
 @dataclass(frozen=True)
 class Tally:
-    """How often one method's answers beat another's."""
+    """Wins, ties and losses of one method against another."""
 
     wins: int
     ties: int
@@ -68,8 +71,8 @@ def outcomes(mine: Sequence[ArrayLike], theirs: Sequence[ArrayLike]) -> FloatArr
 
 def _lower(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return 1 where a is lower, 0 where b is, 0.5 where they agree."""
-    with np.errstate(invalid="ignore"):  # both may be infinite, which is a tie
-        tie = (a == b) | (np.abs(a - b) <= _TIE * np.maximum(1.0, np.minimum(np.abs(a), np.abs(b))))
+    with np.errstate(invalid="ignore"):  # Two infinite values are a tie.
+        tie = (a == b) | (np.abs(a - b) <= TIE * np.maximum(1.0, np.minimum(np.abs(a), np.abs(b))))
     return np.where(tie, 0.5, np.where(a < b, 1.0, 0.0))
 
 
@@ -81,7 +84,7 @@ def tally(results: ArrayLike) -> Tally:
 
 @dataclass(frozen=True)
 class Bin:
-    """Answers whose stated probability of being feasible is alike."""
+    """Answers whose stated probability of feasibility lies in one bin."""
 
     low: float
     high: float
@@ -96,7 +99,7 @@ class Bin:
 
 
 def calibration(probabilities: ArrayLike, feasible: ArrayLike, edges: Sequence[float] | None = None) -> list[Bin]:
-    """Compare stated probabilities with what came true, bin by bin; empty bins are left out.
+    """Compare stated probabilities with feasible shares, bin by bin; empty bins are left out.
 
     The bins are tenths unless edges are given; each holds its lower edge, and the last its upper edge too.
     """
@@ -128,9 +131,9 @@ def mean_interval(samples: Sequence[ArrayLike], seed: int = 0) -> Interval:
     return average_interval([samples], seed)
 
 
-def paired_interval(samples: Sequence[ArrayLike], rivals: Sequence[ArrayLike], seed: int = 0) -> Interval:
-    """Return the mean of the differences samples - rivals, entry by entry, and its interval."""
-    return mean_interval(differences(samples, rivals), seed)
+def paired_interval(samples: Sequence[ArrayLike], baseline: Sequence[ArrayLike], seed: int = 0) -> Interval:
+    """Return the mean of the differences samples - baseline, entry by entry, and its interval."""
+    return mean_interval(differences(samples, baseline), seed)
 
 
 def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> Interval:
@@ -140,22 +143,22 @@ def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> 
         return Interval(float("nan"), float("nan"), float("nan"))
     generator = np.random.default_rng(seed)
     draws = np.mean([_resample(samples, generator) for samples in kept], axis=0)
-    tail = (100.0 - _COVERED) / 2
+    tail = (100.0 - COVERAGE) / 2
     low, high = np.percentile(draws, [tail, 100.0 - tail])
     return Interval(float(np.mean([np.concatenate(s).mean() for s in kept])), float(low), float(high))
 
 
-def differences(samples: Sequence[ArrayLike], rivals: Sequence[ArrayLike]) -> list[FloatArray]:
-    """Subtract rivals from samples entry by entry; seeds and thresholds must match."""
-    if len(samples) != len(rivals):
-        raise InputError(f"rivals: expected {len(samples)} seeds, got {len(rivals)}; give the same seeds of both")
-    pairs = [_alike(samples=mine, rivals=theirs) for mine, theirs in zip(samples, rivals, strict=True)]
+def differences(samples: Sequence[ArrayLike], baseline: Sequence[ArrayLike]) -> list[FloatArray]:
+    """Subtract baseline from samples entry by entry; seeds and thresholds must match."""
+    if len(samples) != len(baseline):
+        raise InputError(f"baseline: expected {len(samples)} seeds, got {len(baseline)}; give the same seeds of both")
+    pairs = [_alike(samples=mine, baseline=theirs) for mine, theirs in zip(samples, baseline, strict=True)]
     return [mine - theirs for mine, theirs in pairs]
 
 
 def _resample(samples: list[FloatArray], generator: np.random.Generator) -> FloatArray:
     """Return the means of bootstrap resamples: seeds drawn with replacement, and thresholds within each drawn seed."""
-    drawn = generator.integers(len(samples), size=(_DRAWS, len(samples)))
+    drawn = generator.integers(len(samples), size=(RESAMPLES, len(samples)))
     sums, counts = np.zeros(drawn.shape), np.zeros(drawn.shape)
     for i, values in enumerate(samples):
         where = drawn == i

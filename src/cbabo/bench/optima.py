@@ -1,12 +1,12 @@
-"""The true optimum of a shipped problem at given thresholds, by many descents from good starts.
+"""Search for the true optimum of a shipped problem at given thresholds, by SLSQP from many starts.
 
 X: n x d designs in natural units; u: one design, each variable scaled to [0, 1] over its range.
 f: n objective values; c: n x m constraint values; limits: m; c <= limits is feasible.
 
-Starts come from a pool of Sobol designs, or of designs that a recipe spells out; each threshold descends from
-those that look best there (SLSQP, central differences, constraints scaled by their slopes). Every design found
-for one threshold is a candidate and a start for every other, in several passes, until nothing improves. Integer
-and discrete variables are branched on: a branch is given up when its optimum with relaxed variables is no better.
+Starts come from a pool of Sobol designs, or of designs that a recipe lists; each threshold starts from the best ranked
+ones (SLSQP, central differences, constraints scaled by their slopes). Every design found for one threshold is a candidate
+and a start for every other one, in several passes, until nothing improves. Integer and discrete variables are branched on;
+a branch is pruned when its optimum with relaxed variables is no better.
 """
 
 from __future__ import annotations
@@ -27,9 +27,31 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem, analytic, engineering
 from cbabo.problems.shipped import Function
 
-_GAIN = 1e-10  # of max(1, |f|): less is no gain
-_PASSES = 6
-_ROUNDS = 4  # descents in a row from one start, each with constraints scaled anew
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of the search that hold for all problems; `Recipe` has those that differ."""
+
+    gain: float = 1e-10
+    """An objective that is lower by less than this share of max(1, |f|) is no improvement."""
+
+    passes: int = 6
+    """Most passes over all thresholds; the search ends earlier when a pass improves nothing."""
+
+    rounds: int = 4
+    """SLSQP runs in a row from one start, each with the constraints scaled anew."""
+
+    shared_starts: int = 4
+    """Starts that are taken from the designs found at other thresholds."""
+
+    unknown_floor: int = 3
+    """Factor on the starts of a threshold for which no more relaxed optimum is known."""
+
+    violation_weight: float = 3.0
+    """Weight of violations, in units of their spread, against the objective when starts are ranked."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True)
@@ -44,12 +66,12 @@ class Optimum:
 
     def beaten_by(self, f: float) -> bool:
         """Tell whether an objective value is lower by more than rounding."""
-        return f == -np.inf or (np.isfinite(f) and self.f - f > _GAIN * max(1.0, abs(f)))
+        return f == -np.inf or (np.isfinite(f) and self.f - f > TUNING.gain * max(1.0, abs(f)))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How hard to look for the optimum of a function, and where."""
+    """Effort and starts of the search for the optimum of a function."""
 
     best: int = 8
     """Descents from the pool's best designs at the threshold."""
@@ -90,9 +112,9 @@ def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
     order = np.argsort(-shipped.problem.box.to_theta(thresholds).sum(axis=1), kind="stable").tolist()
     found: dict[int, Optimum] = {}
     with np.errstate(all="ignore"):
-        for number in range(_PASSES):
+        for number in range(TUNING.passes):
             before = dict(found)
-            for i in order:  # the most relaxed first: no optimum can lie below that of a more relaxed row
+            for i in order:  # A more relaxed optimum, found first, is a lower bound.
                 relaxed = [j for j in found if j != i and (thresholds[j] >= thresholds[i]).all()]
                 floor = max((found[j].f for j in relaxed), default=-np.inf)
                 designs = np.array([o.x for o in found.values() if np.isfinite(o.f)]).reshape(-1, len(search.land.low))
@@ -104,17 +126,17 @@ def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
 
 @dataclass(frozen=True)
 class _Search:
-    """The search for one problem's optima: what is the same for all thresholds."""
+    """The search for the optima of one problem at all thresholds."""
 
     land: Landscape
     recipe: Recipe
 
     def look(self, limits: FloatArray, designs: FloatArray, floor: float, best: Optimum | None, number: int) -> Optimum:
-        """Look from designs found at other thresholds and, if there is no best yet, the pool; or else from its changes."""
-        others = designs[self.promising(designs, limits)[:4]]
+        """Search from designs of other thresholds, and from the pool or, once an optimum is known, from changes of it."""
+        others = designs[self.promising(designs, limits)[: TUNING.shared_starts]]
         if best is None:
             best = self.pick(np.vstack([self.pool, designs]), limits)
-            more = self.pool[self.chosen(limits, times=1 if np.isfinite(floor) else 3)]
+            more = self.pool[self.chosen(limits, times=1 if np.isfinite(floor) else TUNING.unknown_floor)]
         else:
             best = min(best, self.pick(np.vstack([best.x, designs]), limits), key=lambda o: o.f)
             more = self.hops(best.x, number) if np.isfinite(best.f) else designs[:0]
@@ -122,7 +144,7 @@ class _Search:
         return self.improve(best, limits, np.vstack([own, others, more]), floor)
 
     def chosen(self, limits: FloatArray, times: int) -> NDArray[np.int64]:
-        """Choose designs of the pool: the most promising, feasible ones and all, and some at random."""
+        """Choose starts from the pool: the best ranked feasible designs, the best ranked of all, and some at random."""
         order = self.promising(self.pool, limits)
         feasible = order[(self.land.shipped.function(self.pool[order])[1] <= limits).all(axis=1)]
         some = seeding.child(0, "truth", self.land.shipped.name).permutation(order)
@@ -130,7 +152,7 @@ class _Search:
         return np.concatenate([feasible[: best // 2], order[:best], some[:others]])
 
     def improve(self, best: Optimum, limits: FloatArray, starts: FloatArray, floor: float) -> Optimum:
-        """Descend from every start, then search the lattice variables' values, until the floor is reached."""
+        """Descend from every start, then branch on lattice variables; stop when the lower bound (floor) is reached."""
         for start in self.land.legal(starts):
             if best.f == -np.inf or not best.beaten_by(floor):
                 return best
@@ -176,20 +198,20 @@ class _Search:
         return i, float(legal[place - 1]), float(legal[place])
 
     def descend(
-        self, start: FloatArray, limits: FloatArray, low: FloatArray, high: FloatArray, rival: Optimum
+        self, start: FloatArray, limits: FloatArray, low: FloatArray, high: FloatArray, incumbent: Optimum
     ) -> Optimum:
-        """Descend between these bounds to a design that obeys the limits exactly; stop if it converges above a rival."""
+        """Descend between these bounds to a design that obeys the limits exactly; stop if it converges above the incumbent."""
         x, best = start, self.pick(start[None], limits)
         if not (high > low).any():
             return best
-        for number in range(_ROUNDS):
+        for number in range(TUNING.rounds):
             x, converged = Descent(self.land, x, limits, low, high).run()
             end = self.pick(x[None], limits)
             if not np.isfinite(end.f) and (number or not np.isfinite(x).all()):
                 break
             settled = np.isfinite(best.f) and not best.beaten_by(end.f)
             best = min(best, end, key=lambda o: o.f)
-            if np.isfinite(end.f) and (settled or (converged and not rival.beaten_by(end.f))):
+            if np.isfinite(end.f) and (settled or (converged and not incumbent.beaten_by(end.f))):
                 break
         return best
 
@@ -205,7 +227,7 @@ class _Search:
         f, c = self.land.shipped.function(X)
         widths = np.array([constraint.scale for constraint in self.land.shipped.problem.constraints])
         broken = np.maximum(c - limits, 0.0) / np.minimum(widths, self.land.spreads[1:])
-        merit = f / self.land.spreads[0] + 3 * broken.sum(axis=1)
+        merit = f / self.land.spreads[0] + TUNING.violation_weight * broken.sum(axis=1)
         order = np.argsort(merit, kind="stable")
         return np.asarray(order[np.isfinite(merit[order])])
 

@@ -1,7 +1,7 @@
 """The true optimum f*(theta), x*(theta) of every shipped problem, at 100 fixed thresholds and at the box's two ends.
 
-The numbers stand in `truths/NAME.csv`: row (0 to 99, "strictest" or "relaxed"), theta1.., f_star, x1... They were made
-by `python -m cbabo.bench.truth [NAME...]`, which keeps the thresholds and looks for the optima anew; `optima` says how.
+The numbers are in `truths/NAME.csv`: row (0 to 99, "strictest" or "relaxed"), theta1.., f_star, x1... They were computed by
+`python -m cbabo.bench.truth [NAME...]`, which keeps the thresholds and searches for the optima again (see `optima`).
 keane18 has no optimum where it is unbounded: there f is minus infinity and x is NaN.
 """
 
@@ -27,8 +27,11 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
 
 ENDS = ("strictest", "relaxed")
-_TYPICAL = 10_000  # Sobol designs whose median objective stands for an ordinary design
-_SAME = 1e-9  # of max(1, |f|): the ends' optima agree
+"""Labels of the rows for the two ends of the threshold box."""
+TYPICAL_DESIGNS = 10_000
+"""Sobol designs whose median objective defines the span where the optimum does not move."""
+ROUNDING = 1e-9
+"""Optima of the two ends agree if they differ by less than this share of max(1, |f|)."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,18 @@ class Truth:
 
     @cached_property
     def span(self) -> float:
-        """What an objective is measured in: how far the optimum moves over the box.
+        """The unit of regret: how far the optimal objective moves over the threshold box.
 
-        Where it does not move, the distance from the optimum to the median of 10,000 Sobol designs; where the
-        relaxed end is unbounded, the lowest finite optimum of the rows stands for it.
+        If it does not move, the distance from the optimum to the median of 10,000 Sobol designs. If the relaxed end
+        is unbounded, the lowest finite optimum of the rows replaces it.
         """
         relaxed = self.relaxed.f if np.isfinite(self.relaxed.f) else float(self.f[np.isfinite(self.f)].min())
         moved = self.strictest.f - relaxed
-        if moved > _SAME * max(1.0, abs(relaxed)):
+        if moved > ROUNDING * max(1.0, abs(relaxed)):
             return moved
         shipped = problems.get(self.name)
         space = shipped.problem.space
-        cube = qmc.Sobol(space.dimension, rng=0).random_base2(int(np.ceil(np.log2(_TYPICAL))))[:_TYPICAL]
+        cube = qmc.Sobol(space.dimension, rng=0).random_base2(int(np.ceil(np.log2(TYPICAL_DESIGNS))))[:TYPICAL_DESIGNS]
         return float(np.median(shipped.evaluate_many(space.natural(cube))[0])) - relaxed
 
 
@@ -82,7 +85,7 @@ def solve(shipped: ShippedProblem, thresholds: ThresholdsLike) -> Optimum:
 
 
 def write(name: str, directory: Path) -> Path:
-    """Look for the optima of one problem anew, at the thresholds of its file, and write them."""
+    """Search for the optima of one problem again, at the thresholds of its file, and write them."""
     shipped = problems.get(name)
     box = shipped.problem.box
     ends = box.from_theta(np.array([[0.0], [1.0]]) * np.ones(len(box.names)))

@@ -1,4 +1,4 @@
-"""A simulator that is a command: files and words go in, a process runs, outputs are read back.
+"""A simulator that is a command: input files and arguments are written, a process runs, and its outputs are read.
 
 Every evaluation has a fresh directory of its own, which is the command's current directory. The command never
 outlives its evaluation: on a timeout, a failure or Ctrl-C all that it has started is killed.

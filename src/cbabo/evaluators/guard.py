@@ -1,12 +1,12 @@
-"""Nothing survives its driver: processes are found by marks in their environment, and killed.
+"""Process clean-up: processes are found by marks in their environment, and killed when their driver ends.
 
-A process group or a parent's list of children forgets a simulator that detaches itself, but everything that a
-process starts inherits its environment. A driver marks its environment with a token of its own, a pool marks
+A process group or a parent's list of children does not include a simulator that detaches itself, but everything
+that a process starts inherits its environment. A driver marks its environment with a token of its own, a pool marks
 each worker and a command marks each start. Marks add up, so that a study may run inside a worker of another.
-What wipes its environment is found only as long as its parents live.
+A process that clears its environment is found only as long as its parents live.
 
 This file is also a script, the guardian that waits for its driver's end. It imports nothing but the standard
-library and psutil, so that it is there at once.
+library and psutil, so that it starts quickly.
 """
 
 from __future__ import annotations

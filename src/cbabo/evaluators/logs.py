@@ -1,4 +1,4 @@
-"""What is kept of a simulator's output when an evaluation fails: the last lines, never the whole of it."""
+"""The log of a failed evaluation: the last lines of the simulator's output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def printed_tail() -> str:
 
 
 def joined(*sections: tuple[str, str]) -> str:
-    """Join (title, text) sections into one log, where each but the empty ones has its share of the room."""
+    """Join (title, text) sections into one log, where each section that is not empty gets an equal share of the characters."""
     filled = [(title, text) for title, text in sections if text.strip()]
     if not filled:
         return ""

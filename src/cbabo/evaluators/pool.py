@@ -1,4 +1,4 @@
-"""Worker processes for simulators that crash or hang: a bad worker costs one task, never the pool.
+"""Worker processes for simulators that crash or hang: a failed worker costs one task, and the pool continues.
 
 The workers are fresh Python processes, not forks, and functions travel by value if they cannot be imported.
 So lambdas, closures and notebooks work, and scripts need no `if __name__ == "__main__"`.
@@ -76,7 +76,7 @@ class WorkerPool(Executor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        """Wait for the tasks; after an exception, kill them, since nobody will ask for their results."""
+        """Wait for the tasks; after an exception, kill them, because their results are not needed."""
         self.shutdown(wait=kind is None, cancel_futures=kind is not None)
         return False
 

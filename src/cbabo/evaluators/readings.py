@@ -1,4 +1,4 @@
-"""Reading a simulator's outputs from what its command wrote."""
+"""Reads a simulator's outputs from the files that its command wrote."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_outputs(path: Path) -> Mapping[str, object]:
 
 
 def named_values(lines: Iterable[str]) -> dict[str, float]:
-    """Pick out the lines "name=value" or "name = value"; of several with one name the last wins.
+    """Read the lines "name=value" or "name = value"; of several with one name the last wins.
 
     Fortran's 1.0D-3 is a number too.
     """

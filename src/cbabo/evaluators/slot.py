@@ -1,4 +1,4 @@
-"""One place in the pool: a worker process, seen from the driver, and its replacement when it has died."""
+"""One slot of the pool: a worker process, as the driver sees it, and its replacement after its death."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A worker process of the pool: it reads tasks from a pipe and answers them one after the other.
 
-This file is run as a script and imports the package only when it has the driver's sys.path. The pipes are put
-out of reach of user code, which finds an empty standard input and whose output goes to the log file.
+This file is run as a script and imports the package only when it has the driver's sys.path. The pipes are hidden
+from user code, which finds an empty standard input and whose output goes to the log file.
 """
 
 from __future__ import annotations

@@ -24,7 +24,11 @@ _CATALOGUE: Mapping[str, ShippedProblem] = MappingProxyType({s.name: s for s in 
 
 
 def get(name: str) -> ShippedProblem:
-    """Return the shipped problem of this name, the same instance every time."""
+    """Return the shipped problem of this name, the same instance every time.
+
+    >>> get("three_truss").problem.space.names
+    ('x1', 'x2')
+    """
     if not isinstance(name, str) or name not in _CATALOGUE:
         advice = _near(name, names()) or "cbabo.problems.names() lists them"
         raise InputError(f"problem: expected the name of a shipped problem, got {name!r}; {advice}")
@@ -32,7 +36,11 @@ def get(name: str) -> ShippedProblem:
 
 
 def names(suite: Suite | None = None) -> tuple[str, ...]:
-    """List the names of the shipped problems, of one suite or of all."""
+    """List the names of the shipped problems, of one suite or of all.
+
+    >>> len(names()), names("paper")[:3]
+    (33, ('g01', 'g04', 'g07'))
+    """
     suites: tuple[str, ...] = get_args(Suite)
     if suite is not None and suite not in suites:
         advice = _near(suite, suites) or "leave it out for all problems"

@@ -1,6 +1,6 @@
-"""The active suite: 10 of the paper's problems with threshold boxes in which the constraints really bind.
+"""The active suite: 10 of the paper's problems with threshold boxes in which the constraints bind.
 
-Functions and bounds are the paper suite's; only the boxes differ. Results here tell whether answers follow
+Functions and bounds are the paper suite's; only the boxes differ. Results here show whether answers follow
 the limits. Some boxes leave out the classical limits, so that theta = 0 is not among their thresholds.
 """
 

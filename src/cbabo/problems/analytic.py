@@ -31,7 +31,12 @@ C13_SHIFT = np.array(
 
 
 def g01(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A concave quadratic in 13 variables under 9 linear constraints."""
+    """A concave quadratic in 13 variables under 9 linear constraints.
+
+    >>> f, c = g01(np.array([[1.0] * 9 + [3.0] * 3 + [1.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([-15.0], (1, 9))
+    """
     x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, _ = X.T
     f = 5 * X[:, :4].sum(axis=1) - 5 * (X[:, :4] ** 2).sum(axis=1) - X[:, 4:].sum(axis=1)
     c = [
@@ -49,7 +54,12 @@ def g01(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def g04(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Himmelblau's problem in 5 variables: three responses, each between a floor and a ceiling."""
+    """Himmelblau's problem in 5 variables: three responses, each between a floor and a ceiling.
+
+    >>> f, c = g04(np.array([[78.0, 33.0, 30.0, 45.0, 36.8]]))
+    >>> f.round(2).tolist(), c.shape
+    ([-30662.44], (1, 6))
+    """
     x1, x2, x3, x4, x5 = X.T
     f = 5.3578547 * x3**2 + 0.8356891 * x1 * x5 + 37.293239 * x1 - 40792.141
     u = 85.334407 + 0.0056858 * x2 * x5 + 0.0006262 * x1 * x4 - 0.0022053 * x3 * x5
@@ -59,7 +69,12 @@ def g04(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def g06(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A cubic whose feasible set at theta = 0 is a thin crescent between two circles."""
+    """A cubic whose feasible set at theta = 0 is a thin crescent between two circles.
+
+    >>> f, c = g06(np.array([[14.1, 0.85]]))
+    >>> f.round(2).tolist(), c.shape
+    ([-6953.81], (1, 2))
+    """
     x1, x2 = X.T
     f = (x1 - 10) ** 3 + (x2 - 20) ** 3
     c = [
@@ -70,7 +85,12 @@ def g06(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def g07(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A convex quadratic in 10 variables under 3 linear and 5 convex quadratic constraints."""
+    """A convex quadratic in 10 variables under 3 linear and 5 convex quadratic constraints.
+
+    >>> f, c = g07(np.array([[2.0, 2.0, 8.0, 5.0, 1.0, 1.0, 1.0, 10.0, 8.0, 8.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([26.0], (1, 8))
+    """
     x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = X.T
     f = (
         x1**2
@@ -102,7 +122,12 @@ def g07(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def g10(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A heat exchanger network: a linear objective, constraints of which some are 1e5 times the others."""
+    """A heat exchanger network: a linear objective, constraints of which some are 1e5 times the others.
+
+    >>> f, c = g10(np.array([[579.0, 1360.0, 5110.0, 182.0, 296.0, 218.0, 286.0, 396.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([7049.0], (1, 6))
+    """
     x1, x2, x3, x4, x5, x6, x7, x8 = X.T
     c = [
         -1 + 0.0025 * (x4 + x6),
@@ -116,7 +141,12 @@ def g10(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def c13(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A shifted Schwefel function in 10 variables under sphere, sine and Griewank constraints."""
+    """A shifted Schwefel function in 10 variables under sphere, sine and Griewank constraints.
+
+    >>> f, c = c13(np.array([C13_SHIFT]))
+    >>> f.round(2).tolist(), c.shape
+    ([0.0], (1, 3))
+    """
     z = X - C13_SHIFT
     root = np.sqrt(np.arange(1.0, z.shape[1] + 1))
     griewank = (z**2).sum(axis=1) / 4000 - np.cos(z / root).prod(axis=1) + 1
@@ -130,19 +160,34 @@ def c13(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def ackley(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ackley's function in any number of variables, below a plane and inside a ball around the origin."""
+    """Ackley's function in any number of variables, below a plane and inside a ball around the origin.
+
+    >>> f, c = ackley(np.array([[0.0, 0.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([0.0], (1, 2))
+    """
     f = -20 * np.exp(-0.2 * np.sqrt((X**2).mean(axis=1))) - np.exp(np.cos(2 * np.pi * X).mean(axis=1)) + 20 + np.e
     return f, np.column_stack([X.sum(axis=1), np.sqrt((X**2).sum(axis=1)) - 5])
 
 
 def gkxwc1(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Waves in 2 variables, feasible in diagonal bands."""
+    """Waves in 2 variables, feasible in diagonal bands.
+
+    >>> f, c = gkxwc1(np.array([[3.0, 3.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([-0.81], (1, 1))
+    """
     x1, x2 = X.T
     return np.cos(2 * x1) * np.cos(x2) + np.sin(x1), np.column_stack([np.cos(x1 + x2) - 0.5])
 
 
 def gkxwc2(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A wavy slope in 2 variables, feasible at theta = 0 in two small islands only."""
+    """A wavy slope in 2 variables, feasible at theta = 0 in two small islands only.
+
+    >>> f, c = gkxwc2(np.array([[3.0, 3.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([3.14], (1, 1))
+    """
     x1, x2 = X.T
     return np.sin(x1) + x2, np.column_stack([np.sin(x1) * np.sin(x2) + 0.95])
 
@@ -152,6 +197,10 @@ def keane(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     The objective falls to minus infinity as x goes to 0, and is minus infinity there. Only the first
     constraint, 0.75 - prod(x) <= theta_1, keeps designs off the origin; at theta_1 >= 0.75 nothing does.
+
+    >>> f, c = keane(np.array([[3.0] * 18]))
+    >>> f.round(2).tolist(), c.shape
+    ([-0.41], (1, 2))
     """
     d = X.shape[1]
     numerator = (np.cos(X) ** 4).sum(axis=1) - 2 * (np.cos(X) ** 2).prod(axis=1)

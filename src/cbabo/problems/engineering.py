@@ -19,7 +19,12 @@ _TRUSS_SMALLEST_AREA = 1e-5
 
 
 def pressure_vessel(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cost of a cylindrical vessel: shell thickness x1, head thickness x2, radius x3, length x4 (inches)."""
+    """Cost of a cylindrical vessel: shell thickness x1, head thickness x2, radius x3, length x4 (inches).
+
+    >>> f, c = pressure_vessel(np.array([[0.8, 0.4, 41.0, 180.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([5755.58], (1, 4))
+    """
     x1, x2, x3, x4 = X.T
     f = 0.6224 * x1 * x3 * x4 + 1.7781 * x2 * x3**2 + 3.1661 * x1**2 * x4 + 19.84 * x1**2 * x3
     c = [
@@ -32,12 +37,22 @@ def pressure_vessel(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def rc_beam(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cost of a reinforced concrete beam, strength coefficient 7.35: steel area x1, depth x2, width x3."""
+    """Cost of a reinforced concrete beam, strength coefficient 7.35: steel area x1, depth x2, width x3.
+
+    >>> f, c = rc_beam(np.array([[6.3, 34.0, 8.5]]))
+    >>> f.round(2).tolist(), c.shape
+    ([358.62], (1, 2))
+    """
     return _rc_beam(X, coefficient=7.35)
 
 
 def rc_beam_literature(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cost of the same beam with the literature's strength coefficient, 7.375."""
+    """Cost of the same beam with the literature's strength coefficient, 7.375.
+
+    >>> f, c = rc_beam_literature(np.array([[6.3, 34.0, 8.5]]))
+    >>> f.round(2).tolist(), c.shape
+    ([358.62], (1, 2))
+    """
     return _rc_beam(X, coefficient=7.375)
 
 
@@ -51,12 +66,21 @@ def speed_reducer(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weight of a gearbox with 9 constraints: free shaft lengths, and 1.69e6 in shaft 1's stress.
 
     Face width x1, module x2, teeth x3, lengths of shafts 1 and 2 x4 and x5, their diameters x6 and x7.
+
+    >>> f, c = speed_reducer(np.array([[3.5, 0.7, 17.0, 7.3, 7.7, 3.4, 5.3]]))
+    >>> f.round(2).tolist(), c.shape
+    ([3015.51], (1, 9))
     """
     return _speed_reducer(X, stress=1.69e6)
 
 
 def speed_reducer11(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weight of the same gearbox as the literature has it: 11 constraints, and 16.9e6 in shaft 1's stress."""
+    """Weight of the same gearbox as the literature has it: 11 constraints, and 16.9e6 in shaft 1's stress.
+
+    >>> f, c = speed_reducer11(np.array([[3.5, 0.7, 17.0, 7.3, 7.7, 3.4, 5.3]]))
+    >>> f.round(2).tolist(), c.shape
+    ([3015.51], (1, 11))
+    """
     f, c = _speed_reducer(X, stress=16.9e6)
     _, _, _, x4, x5, x6, x7 = X.T
     return f, np.column_stack([c, (1.5 * x6 + 1.9) / x4 - 1, (1.1 * x7 + 1.9) / x5 - 1])
@@ -88,6 +112,10 @@ def three_truss(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Volume of a three-bar truss, outer bars of area x1, inner bar x2; the constraints are their stresses.
 
     The stresses have a pole where an area vanishes, so areas below 1e-5 are taken as 1e-5, in the volume too.
+
+    >>> f, c = three_truss(np.array([[0.8, 0.4]]))
+    >>> f.round(2).tolist(), c.shape
+    ([266.27], (1, 3))
     """
     x1, x2 = np.maximum(X, _TRUSS_SMALLEST_AREA).T
     root2 = np.sqrt(2.0)
@@ -106,6 +134,10 @@ def car(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     x1 to x7 are thicknesses, x8 and x9 materials (0.192 mild, 0.345 high-strength), x10 and x11 the barrier's
     height and position. The constraints are abdomen load, three viscous criteria, three rib deflections,
     pubic force and the velocities of B-pillar and door, each less a limit; the viscous criteria's is 0.9.
+
+    >>> f, c = car(np.array([[1.0] * 7 + [0.3, 0.3, -10.0, -10.0]]))
+    >>> f.round(2).tolist(), c.shape
+    ([29.05], (1, 10))
     """
     x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11 = X.T
     f = 1.98 + 4.90 * x1 + 6.67 * x2 + 6.98 * x3 + 4.01 * x4 + 1.78 * x5 + 2.73 * x7

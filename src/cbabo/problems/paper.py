@@ -2,7 +2,7 @@
 
 All variables are continuous and constraint values are raw, as the paper's printed numbers imply. Read results
 here with care: in these boxes the optimum of ackley2, ackley6, ackley10 and gkxwc1 is the same for every
-threshold, and that of g10, g04, speed_reducer and gkxwc2 rarely moves, so that one constant design does well;
+threshold, and that of g10, g04, speed_reducer and gkxwc2 rarely moves, so that one constant design has a low loss;
 and keane18 has no finite optimum in most of its box. The active suite has boxes in which the limits matter.
 """
 

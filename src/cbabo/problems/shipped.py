@@ -1,4 +1,4 @@
-"""What a shipped problem is: a stated problem, the function behind it, and what is known about it."""
+"""The type of a shipped problem: problem statement, function, source and known optimum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ Function = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best that is known where every threshold is zero."""
+    """The best known design where every threshold is zero.
+
+    >>> Optimum(value=-15.0, design=(1.0, 1.0)).value
+    -15.0
+    """
 
     value: float
     """The best objective value on record: printed in the literature, or worked out exactly."""
@@ -33,7 +37,13 @@ class Optimum:
 
 @dataclass(frozen=True)
 class ShippedProblem:
-    """A benchmark problem that comes with the package: one instance of each, and nothing in it changes."""
+    """A benchmark problem that comes with the package; instances are frozen.
+
+    >>> from cbabo import problems
+    >>> truss = problems.get("three_truss")
+    >>> truss.name, truss.suite, round(truss.optimum.value, 2)
+    ('three_truss', 'paper', 263.9)
+    """
 
     problem: Problem
     """Variables x1, x2, ...; objective f, to be minimised; constraints c1, c2, ...: each <= its limit."""
@@ -51,7 +61,7 @@ class ShippedProblem:
     """The best known at theta = 0; None where none is on record or zero is outside the threshold box."""
 
     notes: str = ""
-    """What a reader of results should know before trusting them; may be empty."""
+    """Remarks on the interpretation of results; may be empty."""
 
     @property
     def name(self) -> str:
@@ -59,13 +69,25 @@ class ShippedProblem:
         return self.problem.name
 
     def evaluate(self, point: Mapping[str, Any]) -> dict[str, float]:
-        """Return f, c1, c2, ... of one point, or say which of its values is not legal."""
+        """Return f, c1, c2, ... of one point; an illegal value raises an error that names it.
+
+        >>> from cbabo import problems
+        >>> outputs = problems.get("three_truss").evaluate({"x1": 0.8, "x2": 0.4})
+        >>> {name: round(value, 2) for name, value in outputs.items()}
+        {'f': 266.27, 'c1': -0.02, 'c2': -1.48, 'c3': -0.54}
+        """
         legal = self.problem.space.check(point)
         f, c = self.function(self.problem.space.array([legal]))
         return dict(zip(self.problem.outputs, [*f.tolist(), *c[0].tolist()], strict=True))
 
     def evaluate_many(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return f (n) and c (n x m) of designs, n x d in natural units; their legality is not checked."""
+        """Return f (n) and c (n x m) of designs, n x d in natural units; their legality is not checked.
+
+        >>> from cbabo import problems
+        >>> f, c = problems.get("three_truss").evaluate_many([[0.8, 0.4], [0.5, 0.5]])
+        >>> f.shape, c.shape
+        ((2,), (2, 3))
+        """
         rows = np.asarray(X, dtype=np.float64)
         d = self.problem.space.dimension
         if rows.ndim != 2 or rows.shape[1] != d:
@@ -87,6 +109,10 @@ def stated(
     """State a problem from the bounds of its variables and the ranges of its limits, both in order.
 
     Variables are continuous unless `integers` names them or `discrete` lists their values.
+
+    >>> problem = stated("beam", bounds=[(0.0, 1.0), (1.0, 9.0)], box=[(0.0, 2.0)], integers=["x2"])
+    >>> problem.outputs
+    ('f', 'c1')
     """
     variables: list[Real | Integer | Discrete] = []
     for i, (low, high) in enumerate(bounds, start=1):

@@ -39,7 +39,7 @@ def test_it_looks_for_a_feasible_design_first() -> None:
 
 
 def test_it_goes_on_when_its_own_criteria_stop_it() -> None:
-    """One variable's worth of room: the step size collapses long before the budget is spent."""
+    """With one variable the step size collapses long before the budget is spent."""
     shipped = problems.get("gkxwc2")
     outcome = search(Task(shipped, np.array([5.0]), 0), initial_data(shipped, 0), 1500, cma_es)
     assert len(outcome.data.x) == 1530

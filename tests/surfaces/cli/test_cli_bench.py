@@ -64,16 +64,13 @@ def test_estimates_come_from_rows_that_are_there(cli: Any, folder: Path, campaig
     assert lines[0]["measured"] == "yes"
 
 
-def test_rows_of_an_earlier_version_are_told(cli: Any, folder: Path) -> None:
+def test_rows_of_an_earlier_revision_are_told(cli: Any, folder: Path) -> None:
     append(folder / "rows.csv", Unit("gkxwc2", "constant strictest", 0, 100), 1.0, _answers())
     assert cli("bench", "table", "loss", "--folder", ".").err == ""
     text = (folder / "rows.csv").read_text().splitlines()
     cells = text[1].split(",", 5)
     (folder / "rows.csv").write_text("\n".join([text[0], ",".join([*cells[:4], "older", cells[5]])]) + "\n")
-    assert (
-        "earlier version of the code are among these: constant strictest"
-        in cli("bench", "table", "loss", "--folder", ".").err
-    )
+    assert "earlier revision are among these: constant strictest" in cli("bench", "table", "loss", "--folder", ".").err
 
 
 @pytest.mark.parametrize(

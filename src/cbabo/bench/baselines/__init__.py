@@ -1,4 +1,4 @@
-"""The paper's five rivals: optimisers that spend their whole budget anew on every threshold vector."""
+"""The paper's five baselines: optimisers that spend their budget on one threshold vector after the other."""
 
 from __future__ import annotations
 

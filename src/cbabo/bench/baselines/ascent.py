@@ -1,18 +1,19 @@
-"""Maximising a criterion of the surrogates' predictions over the unit cube.
+"""Maximisation of an acquisition function of the posterior mean and standard deviation over the unit cube.
 
 Symbols and shapes
     mean, std   b x q    predictions of all outputs, natural units
     value       b        the criterion, to be maximised; its derivatives by mean and std are b x q each
     pool        p x d    designs among which the ascents start
 
-A criterion is a function of means and deviations at a point, so its gradient by x is one product with the predictions'
-derivatives. The pool is global (Sobol) and local (the incumbent, disturbed at several scales; its copies with a few coordinates
-drawn anew). The best designs ascend together as one problem, then the best of them alone, by L-BFGS-B.
+The acquisition function (criterion) depends on posterior means and standard deviations at a point, so its gradient by x is one
+product with their derivatives. The pool is global (Sobol) and local (the incumbent, perturbed at several scales, and copies of it
+with a few coordinates resampled). L-BFGS-B runs from the best designs jointly as one problem, then from the best of them alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -28,14 +29,40 @@ from cbabo.surrogate import Surrogates
 Criterion = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 """(mean, std) -> (value, d value / d mean, d value / d std)."""
 
-_GLOBAL = 1024
-_LOCAL = 64  # for each scale
-_SCALES = (0.2, 0.05, 0.01, 0.002)
-_STARTS = 6
-_TOGETHER = 30  # iterations
-_ALONE = 40
-_CHUNK = 128  # designs that are judged at a time: samples of a criterion stay in the processor's cache
-_TINY = 1e-300
+
+@dataclass(frozen=True)
+class Tuning:
+    """Effort of the maximisation."""
+
+    sobol_designs: int = 1024
+    """Designs of the pool that cover the whole cube."""
+
+    local_designs: int = 64
+    """Designs of the pool around the incumbent, for each scale."""
+
+    scales: tuple[float, ...] = (0.2, 0.05, 0.01, 0.002)
+    """Standard deviations of the perturbations, unit cube: from a global step to the last digits of convergence."""
+
+    resampled: float = 2.0
+    """Coordinates of the incumbent that a resampled copy changes, on average."""
+
+    starts: int = 6
+    """Designs of the pool from which L-BFGS-B runs jointly."""
+
+    joint_iterations: int = 30
+    """Most iterations of the joint run."""
+
+    final_iterations: int = 40
+    """Most iterations of the run from the best result."""
+
+    chunk: int = 128
+    """Designs evaluated at a time, so that samples of the acquisition function stay in the processor's cache."""
+
+    least_scale: float = 1e-300
+    """Smallest value by which a linear acquisition function is divided: avoids division by zero."""
+
+
+TUNING = Tuning()
 
 
 def maximise(
@@ -52,30 +79,38 @@ def maximise(
     order = torch.argsort(values, descending=True, stable=True)
     if bool(values[order[0]] == values[order[-1]]):
         return None
-    starts = pool[order[:_STARTS]]
-    scale = values[order[:_STARTS]].clamp_min(_TINY) if linear else torch.ones(len(starts), dtype=values.dtype)
-    together = _ascend(surrogates, criterion, starts, scale, _TOGETHER)
+    starts = pool[order[: TUNING.starts]]
+    scale = (
+        values[order[: TUNING.starts]].clamp_min(TUNING.least_scale)
+        if linear
+        else torch.ones(len(starts), dtype=values.dtype)
+    )
+    together = _ascend(surrogates, criterion, starts, scale, TUNING.joint_iterations)
     reached = _values(surrogates, criterion, together)
     best = int(reached.argmax())
-    scale = reached.clamp_min(_TINY) if linear else scale
-    alone = _ascend(surrogates, criterion, together[best : best + 1], scale[best : best + 1], _ALONE)
+    scale = reached.clamp_min(TUNING.least_scale) if linear else scale
+    alone = _ascend(surrogates, criterion, together[best : best + 1], scale[best : best + 1], TUNING.final_iterations)
     ends = task.unseen(torch.cat([task.legal(torch.cat([alone, together])), starts]), data)
     return ends[_values(surrogates, criterion, ends).argmax()].numpy()
 
 
 def designs(task: Task, data: Data) -> Tensor:
-    """Return designs (p x d) all over the cube and around the best one so far."""
+    """Return designs (p x d) of the whole cube and around the incumbent."""
     d, number = task.dimension, data.made
     random = child(task.seed, "pool", number)
     incumbent = data.x[task.best(data.y)]
-    disturbed = [incumbent + s * random.standard_normal((_LOCAL, d)) for s in _SCALES]
-    redrawn = np.where(random.random((_LOCAL, d)) < min(1.0, 2.0 / d), random.random((_LOCAL, d)), incumbent)
+    disturbed = [incumbent + s * random.standard_normal((TUNING.local_designs, d)) for s in TUNING.scales]
+    redrawn = np.where(
+        random.random((TUNING.local_designs, d)) < min(1.0, TUNING.resampled / d),
+        random.random((TUNING.local_designs, d)),
+        incumbent,
+    )
     local = np.clip(np.vstack([*disturbed, redrawn]), 0.0, 1.0)
-    return torch.cat([sobol(d, int(random.integers(2**62)), _GLOBAL), torch.from_numpy(local)])
+    return torch.cat([sobol(d, int(random.integers(2**62)), TUNING.sobol_designs), torch.from_numpy(local)])
 
 
 def _values(surrogates: Surrogates, criterion: Criterion, x: Tensor) -> Tensor:
-    parts = [criterion(*surrogates.mean_and_std(part))[0] for part in x.split(_CHUNK)]
+    parts = [criterion(*surrogates.mean_and_std(part))[0] for part in x.split(TUNING.chunk)]
     return torch.cat(parts).nan_to_num(-torch.inf)
 
 

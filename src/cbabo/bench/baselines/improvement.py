@@ -25,7 +25,8 @@ from cbabo.bench.baselines.sequential import Data, Task, fitted
 from cbabo.methods.acquisition import log_improvement
 from cbabo.numerics.arrays import FloatArray
 
-_FAR = -1e3  # of u: below, Phi / h is -u - 2 / u
+ASYMPTOTIC = -1e3
+"""Below this u, Phi / h is computed by its asymptotic form -u - 2 / u."""
 
 
 def log_cei(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
@@ -64,8 +65,8 @@ def log_constrained_improvement(limits: Tensor, best: float | None) -> Criterion
         std_f = std[:, 0]
         u = (best - mean[:, 0]) / std_f
         log_h = log_improvement(u)
-        far = u.clamp_max(_FAR)
-        slope = torch.where(u > _FAR, torch.exp(torch.special.log_ndtr(u) - log_h), -far - 2.0 / far)
+        far = u.clamp_max(ASYMPTOTIC)
+        slope = torch.where(u > ASYMPTOTIC, torch.exp(torch.special.log_ndtr(u) - log_h), -far - 2.0 / far)
         value = value + log_h + std_f.log()
         on_mean_f, on_std_f = -slope / std_f, (1.0 - u * slope) / std_f
         return (

@@ -1,4 +1,4 @@
-"""ALBO (after Gramacy et al. 2016): expected improvement of an augmented Lagrangian of which the parts are modelled.
+"""ALBO (after Gramacy et al. 2016): expected improvement of an augmented Lagrangian with modelled objective and constraints.
 
 Symbols and shapes
     f, g     b, b x m   objective and violations c - limits, each divided by its scale (see below)
@@ -14,8 +14,8 @@ After every evaluation, at the measured design with the least L: lambda_j <- max
 that design is infeasible. lambda starts at 0. rho starts at v / 2a, where v is the least sum of squared violations among
 infeasible initial designs and a by how much the best feasible one is below the median objective; at 1 where there is no v or a.
 
-Scales are taken from the initial data and kept, so that multipliers keep their meaning: for f its deviation; for c_j the distance
-between quartiles over 1.349 (the deviation of a normal sample, but not moved by poles), or the deviation where that is zero.
+Scales are taken from the initial data and kept, so that multipliers keep their meaning: for f its standard deviation; for c_j the
+interquartile range over 1.349 (robust against poles), or the standard deviation where that is zero.
 """
 
 from __future__ import annotations
@@ -33,8 +33,22 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child_seed
 
-_SAMPLES = 256
-_LEAST_RHO, _FIRST_LEAST_RHO = 1e-9, 1e-3
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of ALBO."""
+
+    samples: int = 256
+    """Quasi-Monte Carlo samples of the augmented Lagrangian at one design."""
+
+    least_rho: float = 1e-9
+    """Lower bound of rho: keeps the penalty finite."""
+
+    least_first_rho: float = 1e-3
+    """Lower bound of rho at the start: an almost feasible initial design must not make the penalty dominate."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +65,7 @@ class Lagrangian:
 
     @classmethod
     def first(cls, task: Task, y: FloatArray) -> Lagrangian:
-        """Return the one with which a search begins that has measured y (n x (1 + m))."""
+        """Return the initial Lagrangian for measured outputs y (n x (1 + m))."""
         scale = _scales(y)
         f, g = y[:, 0] / scale[0], (y[:, 1:] - task.limits) / scale[1:]
         feasible = task.feasible(y)
@@ -60,7 +74,7 @@ class Lagrangian:
             violation = np.square(np.clip(g[~feasible], 0.0, None)).sum(axis=1).min()
             advantage = np.median(f) - f[feasible].min()
             rho = float(violation / (2.0 * advantage)) if advantage > 0.0 else rho
-        return cls(task.limits, scale, np.zeros_like(task.limits), max(rho, _FIRST_LEAST_RHO))
+        return cls(task.limits, scale, np.zeros_like(task.limits), max(rho, TUNING.least_first_rho))
 
     def of(self, y: FloatArray) -> FloatArray:
         """Return L (n) of measured outputs y (n x (1 + m))."""
@@ -73,16 +87,16 @@ class Lagrangian:
         return np.asarray((y[:, 1:] - self.limits) / self.scale[1:])
 
     def updated(self, minimiser: FloatArray, feasible: bool) -> Lagrangian:
-        """Return the next one, given the outputs (1 + m) of the measured design with the least L."""
+        """Return the updated Lagrangian, given the outputs (1 + m) of the measured design with the least L."""
         multipliers = np.maximum(0.0, self.multipliers + self.violations(minimiser[None])[0] / self.rho)
-        rho = self.rho if feasible else max(0.5 * self.rho, _LEAST_RHO)
+        rho = self.rho if feasible else max(0.5 * self.rho, TUNING.least_rho)
         return Lagrangian(self.limits, self.scale, multipliers, rho)
 
 
 def albo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
     """Suggest where the expected improvement of the augmented Lagrangian is largest."""
     lagrangian, warm = Lagrangian.first(task, data.y), task.warm
-    uniform = sobol(data.y.shape[1], child_seed(task.seed, "normal"), _SAMPLES)
+    uniform = sobol(data.y.shape[1], child_seed(task.seed, "normal"), TUNING.samples)
     eps = torch.special.ndtri(uniform.clamp(1e-9, 1.0 - 1e-9))
     while True:
         surrogates = fitted(*data.tensors, warm)

@@ -13,6 +13,7 @@ against b^3 q / 3 for Cholesky factors. Features are in single precision: roundi
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,17 +22,28 @@ from torch import Tensor
 from cbabo.numerics.quasirandom import sobol
 from cbabo.surrogate import Surrogates, kernel
 
-_FREQUENCIES = 512
-_CHUNK = 512  # designs whose features stay in the processor's cache
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of pathwise sampling."""
+
+    frequencies: int = 512
+    """Fourier frequencies F of a prior sample; cost grows linearly with them."""
+
+    chunk: int = 512
+    """Designs whose features are computed at a time, so that they stay in the processor's cache."""
+
+
+TUNING = Tuning()
 
 
 def sample(surrogates: Surrogates, designs: Tensor, random: np.random.Generator) -> Tensor:
     """Return one posterior sample (b x q, natural units) of every output at designs (b x d)."""
     x, h = surrogates.x, surrogates.hyperparameters
     n, (q, d) = len(x), h.lengthscales.shape
-    uniform = sobol(d, int(random.integers(2**62)), _FREQUENCIES).clamp(1e-9, 1.0 - 1e-9)
+    uniform = sobol(d, int(random.integers(2**62)), TUNING.frequencies).clamp(1e-9, 1.0 - 1e-9)
     frequencies = torch.special.ndtri(uniform) / h.lengthscales.unsqueeze(1)  # q x F x d
-    weights = torch.from_numpy(random.standard_normal((q, 2 * _FREQUENCIES, 1))) / math.sqrt(_FREQUENCIES)
+    weights = torch.from_numpy(random.standard_normal((q, 2 * TUNING.frequencies, 1))) / math.sqrt(TUNING.frequencies)
     both = torch.cat([x, designs])
     prior = _features_times(both, frequencies, weights)
     noise = h.noise.sqrt() * torch.from_numpy(random.standard_normal((n, q)))
@@ -42,7 +54,7 @@ def sample(surrogates: Surrogates, designs: Tensor, random: np.random.Generator)
     correction = torch.cat(
         [
             torch.bmm(kernel.correlation(kernel.left(part, h.lengthscales), right), solved)
-            for part in designs.split(_CHUNK)
+            for part in designs.split(TUNING.chunk)
         ],
         dim=1,
     )
@@ -52,11 +64,11 @@ def sample(surrogates: Surrogates, designs: Tensor, random: np.random.Generator)
 def _features_times(x: Tensor, frequencies: Tensor, weights: Tensor) -> Tensor:
     """Return prior samples (b x q) at x (b x d)."""
     w, a = frequencies.mT.to(torch.float32), weights.to(torch.float32)
-    cosine, sine = a[:, :_FREQUENCIES], a[:, _FREQUENCIES:]
+    cosine, sine = a[:, : TUNING.frequencies], a[:, TUNING.frequencies :]
     columns = []
     for j in range(len(w)):
         parts = []
-        for part in (x - kernel.CENTRE).to(torch.float32).split(_CHUNK):
+        for part in (x - kernel.CENTRE).to(torch.float32).split(TUNING.chunk):
             angle = part @ w[j]
             parts.append(angle.cos() @ cosine[j] + angle.sin_() @ sine[j])
         columns.append(torch.cat(parts))

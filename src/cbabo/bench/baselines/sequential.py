@@ -1,4 +1,4 @@
-"""The loop that every baseline shares: one threshold vector, a design at a time.
+"""The loop shared by the baselines: one threshold vector at a time, one design at a time; best design and seconds per suggestion.
 
 Symbols and shapes
     x           n x d    evaluated designs, unit cube; y  n x (1 + m)  their f, c_1, ..., c_m, natural units
@@ -36,13 +36,15 @@ TOTAL = 170
 """Evaluations beyond them, to be split over the thresholds."""
 EXTRA = 2
 """Further evaluations for every threshold, as many as a refinement of ours has."""
-_LEAST_NOISE = 1e-6  # variance of standardised outputs
-_SAME = 1e-9  # distance in the unit cube below which two designs are one
+LEAST_NOISE = 1e-6
+"""Lower bound of the noise variance of standardised outputs (see `fitted`)."""
+DUPLICATE = 1e-9
+"""Distance in the unit cube below which two designs are the same."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What has been measured so far."""
+    """The evaluations so far."""
 
     x: FloatArray
     """n x d, unit cube."""
@@ -126,7 +128,7 @@ class Task:
     def unseen(self, x: Tensor, data: Data) -> Tensor:
         """Return those of designs (b x d) that have not been evaluated."""
         known = torch.from_numpy(np.vstack([data.x, data.failed]))
-        return x[torch.cdist(x, known, p=torch.inf).amin(1) > _SAME]
+        return x[torch.cdist(x, known, p=torch.inf).amin(1) > DUPLICATE]
 
     def anywhere(self, data: Data) -> FloatArray:
         """Return some new legal design (d); any legal one where all have been evaluated."""
@@ -139,12 +141,12 @@ class Task:
 
 
 Strategy = Callable[[Task, Data], Generator[FloatArray, Data, None]]
-"""Yields the next design (d, unit cube) again and again, and is sent all the data with it measured (or among the failed)."""
+"""Yields the next design (d, unit cube), and is sent all data including its evaluation (measured or failed)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a baseline leaves behind for one threshold vector."""
+    """The result of a baseline for one threshold vector."""
 
     data: Data
     """All evaluations, the initial ones first."""
@@ -161,7 +163,7 @@ class Outcome:
 def measure(
     shipped: ShippedProblem, seed: int, thresholds: FloatArray, rows: Sequence[int], strategy: Strategy
 ) -> dict[str, float | list[float]]:
-    """Spend 170 evaluations and 2 more each on these rows of the thresholds (t x m); return what a campaign notes down."""
+    """Spend 170 evaluations and 2 more each on these rows of the thresholds (t x m); return the measures of a campaign row."""
     data = initial_data(shipped, seed)
     with one_thread():
         warm = fitted(*data.tensors).hyperparameters
@@ -213,12 +215,12 @@ def search(task: Task, data: Data, count: int, strategy: Strategy) -> Outcome:
 
 
 def fitted(x: Tensor, y: Tensor, warm: Hyperparameters | None = None) -> Surrogates:
-    """Return surrogates of designs x (n x d) and outputs y (n x q), with BoTorch's priors but a lower floor of the noise.
+    """Return surrogates of designs x (n x d) and outputs y (n x q), with BoTorch's priors but a lower bound of the noise.
 
-    BoTorch's floor, a hundredth of an output's deviation, hides the last few percent of a deterministic objective: on g07 LogcEI
-    stopped at a loss of 19 % with it and at 0.03 % with this one.
+    BoTorch's bound, a hundredth of an output's standard deviation, hides the last few percent of a deterministic objective: on
+    g07 LogcEI stopped at a loss of 19 % with it and at 0.03 % with this one.
     """
-    return fit(x, y, warm=warm, priors=replace(Priors.botorch(x.shape[1]), min_noise=_LEAST_NOISE))
+    return fit(x, y, warm=warm, priors=replace(Priors.botorch(x.shape[1]), min_noise=LEAST_NOISE))
 
 
 def _measured(shipped: ShippedProblem, natural: FloatArray) -> FloatArray:

@@ -33,18 +33,50 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child
 from cbabo.surrogate import Surrogates
 
-_FIRST, _LEAST, _LARGEST = 0.8, 0.5**7, 1.6
-_SUCCESSES = 3
-_FEWEST_FAILURES = 4
-_MARGIN = 1e-3  # of |f|: an improvement below it is no success
-_CHANGED = 20  # coordinates of a candidate that differ from the centre, on average at most
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of SCBO, as in the original or in BoTorch's version."""
+
+    initial_length: float = 0.8
+    """Base length of a new trust region, unit cube."""
+
+    least_length: float = 0.5**7
+    """Below this length the search restarts."""
+
+    largest_length: float = 1.6
+    """Largest base length."""
+
+    successes: int = 3
+    """Successes in a row that double the length."""
+
+    least_failures: int = 4
+    """Failures in a row that halve the length: this number or the dimension, whichever is larger."""
+
+    improvement: float = 1e-3
+    """Least improvement that is a success, as a share of |f|."""
+
+    changed: int = 20
+    """Coordinates of a candidate that differ from the centre, on average at most."""
+
+    candidates_per_dimension: int = 200
+    """Candidates for each variable, within the bounds below."""
+
+    least_candidates: int = 2000
+    """Fewest candidates of a step."""
+
+    most_candidates: int = 5000
+    """Most candidates of a step."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True)
 class Region:
     """The trust region's length and what has happened since it last changed."""
 
-    length: float = _FIRST
+    length: float = TUNING.initial_length
     successes: int = 0
     """in a row."""
     failures: int = 0
@@ -52,18 +84,18 @@ class Region:
 
     def after(self, success: bool, dimension: int) -> Region:
         """Return the region after one more evaluation."""
-        if success and self.successes + 1 < _SUCCESSES:
+        if success and self.successes + 1 < TUNING.successes:
             return replace(self, successes=self.successes + 1, failures=0)
         if success:
-            return Region(min(2.0 * self.length, _LARGEST))
-        if self.failures + 1 < max(_FEWEST_FAILURES, dimension):
+            return Region(min(2.0 * self.length, TUNING.largest_length))
+        if self.failures + 1 < max(TUNING.least_failures, dimension):
             return replace(self, successes=0, failures=self.failures + 1)
         return Region(0.5 * self.length)
 
     @property
     def spent(self) -> bool:
         """Whether it has become too small."""
-        return self.length < _LEAST
+        return self.length < TUNING.least_length
 
 
 def scbo(task: Task, data: Data) -> Generator[FloatArray, Data, None]:
@@ -109,12 +141,12 @@ def centre_of(task: Task, y: FloatArray) -> int:
 def candidates(centre: Tensor, surrogates: Surrogates, length: float, random: np.random.Generator) -> Tensor:
     """Return candidates (b x d) in the region of this length around the centre (d)."""
     d = len(centre)
-    count = min(5000, max(2000, 200 * d))
+    count = min(TUNING.most_candidates, max(TUNING.least_candidates, TUNING.candidates_per_dimension * d))
     lengthscales = surrogates.hyperparameters.lengthscales[0].log()
     half = 0.5 * length * (lengthscales - lengthscales.mean()).exp()
     lower, upper = (centre - half).clamp_min(0.0), (centre + half).clamp_max(1.0)
     inside = lower + sobol(d, int(random.integers(2**62)), count) * (upper - lower)
-    mask = random.random((count, d)) < min(1.0, _CHANGED / d)
+    mask = random.random((count, d)) < min(1.0, TUNING.changed / d)
     unchanged = ~mask.any(axis=1)
     mask[unchanged, random.integers(0, d, int(unchanged.sum()))] = True
     return torch.where(torch.from_numpy(mask), inside, centre)
@@ -133,7 +165,7 @@ def succeeded(task: Task, centre: FloatArray, new: FloatArray) -> bool:
     """Tell whether a new design's outputs (1 + m) are enough of an improvement on the centre's."""
     was, now = (task.incumbent(row[None]) for row in (centre, new))
     if was is not None:
-        return now is not None and now < was - _MARGIN * abs(was)
+        return now is not None and now < was - TUNING.improvement * abs(was)
     before, after = np.clip(transformed(task, np.vstack([centre, new]))[:, 1:], 0.0, None).sum(axis=1)
     return now is not None or bool(after < before)
 

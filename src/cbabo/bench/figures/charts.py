@@ -17,7 +17,7 @@ from cbabo.bench.metrics import calibration as reliability
 from cbabo.bench.printed import printed
 from cbabo.bench.tables import quality
 from cbabo.bench.tables.answers import SUITES, answers, of, required, suites
-from cbabo.bench.tables.duels import BASELINES, win_rate_refined
+from cbabo.bench.tables.win_rates import BASELINES, win_rate_refined
 
 
 def win_rates(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
@@ -75,7 +75,7 @@ def budget(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
 
 
 def calibration(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
-    """Draw the feasible share over the stated probability, by suite; on the diagonal, what is stated comes true."""
+    """Draw the feasible share over the stated probability, by suite; calibrated probabilities lie on the diagonal."""
     found = of(answers(rows, "direct").dropna(subset=["probability"]), ours)
     required("calibration", found, f"answers of {ours!r} with a stated probability")
     home = suites(found)

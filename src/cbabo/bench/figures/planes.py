@@ -1,6 +1,6 @@
-"""The paper's two figures of problems with two variables: where predictions lie, and where refinement moves them.
+"""The paper's two figures of problems with two variables: predicted designs, and how refinement moves them.
 
-They need designs, which campaigns do not keep: each figure runs the studies it shows (about 20 seconds a problem).
+Campaign rows do not hold designs, so each figure runs the studies that it shows (about 20 seconds a problem).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 from cbabo import problems
 from cbabo.answering.refine import refine
 from cbabo.bench.campaign import Row
+from cbabo.bench.cbabo_runs import BUDGET
 from cbabo.bench.figures.style import FEASIBLE, INFEASIBLE, INK, OPTIMUM, PALETTE, REFINED, drawing
-from cbabo.bench.judging import queries
-from cbabo.bench.ours import BUDGET
+from cbabo.bench.scoring import random_thresholds
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
@@ -33,7 +33,8 @@ DISTRIBUTION = 300
 """Thresholds in the figure of distributions."""
 MOVES = 15
 """Thresholds in the figure of refinements."""
-_GRID = 401  # values of each variable
+GRID = 401
+"""Values of each variable on the grid of optima."""
 
 
 def distributions(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
@@ -42,8 +43,8 @@ def distributions(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     with drawing(path, len(PROBLEMS), 2, (5.6, 2.5 * len(PROBLEMS))) as panels:
         for name, (left, right) in zip(PROBLEMS, panels, strict=True):
             shipped = problems.get(name)
-            thresholds = queries(shipped, SEED, DISTRIBUTION)
-            model = _learned(shipped, settings)
+            thresholds = random_thresholds(shipped, SEED, DISTRIBUTION)
+            model = _model(shipped, settings)
             designs = {"predicted": model.predict_many(thresholds).points, "optimal": grid_optima(shipped, thresholds)}
             for axes, (kind, found), colour in zip((left, right), designs.items(), PALETTE, strict=False):
                 _landscape(axes, shipped)
@@ -59,8 +60,8 @@ def refinements(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
     with drawing(path, 1, len(PROBLEMS), (3.2 * len(PROBLEMS), 3.4)) as panels:
         for name, axes in zip(PROBLEMS, panels[0], strict=True):
             shipped = problems.get(name)
-            thresholds = queries(shipped, SEED, MOVES)
-            model = _learned(shipped, settings)
+            thresholds = random_thresholds(shipped, SEED, MOVES)
+            model = _model(shipped, settings)
             before = model.predict_many(thresholds).points
             after = np.array([_refined(model, shipped, row) for row in thresholds])
             _landscape(axes, shipped)
@@ -71,7 +72,7 @@ def refinements(rows: Sequence[Row], path: Path, ours: str = "paper") -> None:
 
 def grid_optima(shipped: ShippedProblem, thresholds: FloatArray) -> FloatArray:
     """Return the best feasible design of a fine grid for each threshold, n x 2, natural units; NaN where none is feasible."""
-    ticks = np.linspace(0.0, 1.0, _GRID)
+    ticks = np.linspace(0.0, 1.0, GRID)
     designs = shipped.problem.space.natural(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2))
     f, c = shipped.evaluate_many(designs)
     order = np.argsort(f, kind="stable")
@@ -84,7 +85,7 @@ def grid_optima(shipped: ShippedProblem, thresholds: FloatArray) -> FloatArray:
     return found
 
 
-def _learned(shipped: ShippedProblem, settings: MethodSettings) -> Model:
+def _model(shipped: ShippedProblem, settings: MethodSettings) -> Model:
     study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=settings)
     study.run(shipped.evaluate, budget=BUDGET)
     return study.model()

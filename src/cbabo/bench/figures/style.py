@@ -1,4 +1,4 @@
-"""The look of every figure: one palette, one type size, no screen needed; what is drawn is the business of the others."""
+"""The style of all figures: one palette and one font size; figures are drawn without a display."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cbabo.errors import InputError
 INK = "#333333"
 PALE = "#c8ccd0"
 PALETTE = ("#1f5a8c", "#c8642b", "#4c8c5a", "#8a5a9e", "#b08a1e", "#6b7780")
-"""Dark enough to print in grey; ours is always the first."""
+"""Dark enough for printing in grey; the first colour is that of our method."""
 FEASIBLE, INFEASIBLE, REFINED, OPTIMUM = "#4c8c5a", "#c0392b", "#1f5a8c", "#e0a800"
 FORMATS = (".png", ".svg", ".pdf")
 
-_STYLE: Any = {  # matplotlib types its keys one by one
+_STYLE: Any = {  # The stubs of matplotlib list every key.
     "font.size": 8.0,
     "axes.titlesize": 9.0,
     "axes.labelsize": 8.0,
@@ -55,7 +55,7 @@ def drawing(path: Path, rows: int, columns: int, size: tuple[float, float]) -> I
 
 
 def bare(axes: Axes) -> None:
-    """Take the frame off, for panels that are filled to their edges."""
+    """Remove the frame, for panels that are filled to their edges."""
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0)

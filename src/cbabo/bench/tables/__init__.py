@@ -1,7 +1,7 @@
-"""Tables made from a campaign's rows, the paper's beside its printed numbers and our own.
+"""Tables of campaign rows: the paper's tables beside its printed numbers, and tables of our own.
 
-A table is a function of the rows and of the method that is "ours": a set of settings by its name in the campaigns. Where
-results are missing its cells are empty; where there is nothing at all to show, one sentence says what to compute.
+A table is a function of the rows and of the method that is "ours": the name of a set of settings in the campaigns. Missing
+results leave empty cells. If no result is there at all, an error says what to compute.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 import pandas as pd
 
 from cbabo.bench.campaign import Row
-from cbabo.bench.tables import duels, maps, quality, reproduction
+from cbabo.bench.tables import map_losses, quality, reproduction, win_rates
 
 __all__ = ["TABLES", "Table"]
 
@@ -29,16 +29,16 @@ class Table(Protocol):
 TABLES: Mapping[str, Table] = MappingProxyType(
     {
         "feasibility": reproduction.feasibility,
-        "win_rate_direct": duels.win_rate_direct,
-        "win_rate_refined": duels.win_rate_refined,
+        "win_rate_direct": win_rates.win_rate_direct,
+        "win_rate_refined": win_rates.win_rate_refined,
         "single_threshold": reproduction.single_threshold,
-        "ablation": duels.ablation,
-        "start": duels.start,
+        "ablation": win_rates.ablation,
+        "start": win_rates.start,
         "monotonicity": reproduction.monotonicity,
         "runtime": reproduction.runtime,
-        "beta": duels.beta,
-        "inner_steps": duels.inner_steps,
-        "alpha": duels.alpha,
+        "beta": win_rates.beta,
+        "inner_steps": win_rates.inner_steps,
+        "alpha": win_rates.alpha,
         "case_study": reproduction.case_study,
         "loss": quality.loss,
         "loss_by_problem": quality.loss_by_problem,
@@ -47,8 +47,8 @@ TABLES: Mapping[str, Table] = MappingProxyType(
         "nehvi": quality.nehvi,
         "vacuous": quality.vacuous,
         "losses_to": quality.losses_to,
-        "maps": maps.maps,
-        "network": maps.network,
+        "maps": map_losses.maps,
+        "network": map_losses.network,
     }
 )
 """Every table by its name."""

@@ -76,7 +76,7 @@ def units(rows: Iterable[Row], *names: str) -> pd.DataFrame:
 
 
 def targets(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return what was stated and what is true of answers with a probability to aim at, where these are no measured designs.
+    """Return stated probability and true feasibility of answers at target probabilities, without measured designs.
 
     Columns: problem, method, seed, target, probability (as stated), feasible (0 or 1).
     """

@@ -1,4 +1,4 @@
-"""Our own tables: loss by method, over the budget, calibration, and where we lose.
+"""Our own tables: loss by method, loss over the budget, calibration, and baselines with a lower loss.
 
 The loss of an answer is its gap to the true optimum in percent of the problem's span, 100 where it is infeasible. Intervals hold
 95 %, by bootstrap over seeds and thresholds; averages over problems weigh each of them alike.
@@ -32,14 +32,22 @@ from cbabo.bench.truth import Truth, truth
 from cbabo.numerics.arrays import FloatArray
 
 CHECKPOINTS = (60, 100, 150)
+"""Evaluations after which a run's answers were scored, before the end."""
 BUDGET = 200
+"""Evaluations of a whole run."""
 NEHVI = "qLogNEHVI"
-_SAME = 1e-6  # of the span: optima that count as one
-_SHOWN = 0.1  # points: shares are shown with one digit
-_HIDDEN = 0.005  # percent: losses are shown with two digits
-_OURS = ("default", "all random", "no monotonic", "beta", "alpha", "inner")  # how the names of our own variants begin
-_ENOUGH = 0.1  # share of thresholds that must change the optimum for a problem to test a map
-_LIMITS = ("loss %", "low", "high")
+"""The method of the multi-objective baseline."""
+OWN_VARIANTS = ("default", "all random", "no monotonic", "beta", "alpha", "inner")
+"""First words of the methods that are our own variants."""
+SAME_OPTIMUM = 1e-6
+"""Optima that differ by less than this share of the span are the same."""
+SHARE_DIGIT = 0.1
+"""Percentage points: the last digit that is shown of a share."""
+LOSS_ROUNDING = 0.005
+"""Percent: a loss below this is shown as zero."""
+TESTS_A_MAP = 0.1
+"""Least share of thresholds with a different optimum, for a problem to test a map."""
+_INTERVAL = ("loss %", "low", "high")
 _SHARES = ("feasible %", "loss %")
 
 
@@ -117,7 +125,7 @@ def calibration(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
                 "low": round(low, 1),
                 "high": round(high, 1),
                 "too sure by": round(stated - 100.0 * share.mean, 1) + 0.0,
-                "within": "yes" if low - _SHOWN <= stated <= high + _SHOWN else "no",
+                "within": "yes" if low - SHARE_DIGIT <= stated <= high + SHARE_DIGIT else "no",
             }
         )
     table = ordered(pd.DataFrame(lines), "method", "target")
@@ -159,8 +167,8 @@ def vacuous(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
         known = truth(problem)
         finite = np.isfinite(known.f)
         relaxed = known.relaxed.f if np.isfinite(known.relaxed.f) else known.f[finite].min()
-        moved = float((known.f[finite] > relaxed + _SAME * known.span).mean())
-        verdict = "yes" if moved >= _ENOUGH else "hardly" if moved > 0.0 else "no"
+        moved = float((known.f[finite] > relaxed + SAME_OPTIMUM * known.span).mean())
+        verdict = "yes" if moved >= TESTS_A_MAP else "hardly" if moved > 0.0 else "no"
         line: dict[str, object] = {"problem": problem, "suite": problems.get(problem).suite}
         line |= {"bounded %": _percent(finite.mean()), "moved %": _percent(moved), "tests a map": verdict}
         lines.append(line | _constants(known) | {"our loss %": round(mine.get(problem, np.nan), 2)})
@@ -168,26 +176,26 @@ def vacuous(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 
 def losses_to(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """List who beats us where: the interval of the paired difference in loss lies wholly against us; worst first.
+    """List the baselines with a lower loss than ours: the interval of the paired difference excludes zero; worst first.
 
-    Differences that rounding would hide, and the default settings and variants of ours, are left out.
+    Differences below rounding, the default settings and our own variants are left out.
     """
     found = with_losses(answers(rows))
     mine = of(found, ours)
     mine = mine[mine["stage"].isin(["direct", "refined"])]
-    met = pairs(mine, found[(found["method"] != ours) & ~found["method"].str.startswith(_OURS)])
+    met = pairs(mine, found[(found["method"] != ours) & ~found["method"].str.startswith(OWN_VARIANTS)])
     required("losses_to", met, f"answers of {ours!r} and of others to the same thresholds")
     met = met.assign(difference=met["loss"] - met["loss_theirs"])
     lines = []
     key = ["problem", "stage", "method_theirs", "stage_theirs", "n_theirs"]
-    for (problem, stage, rival, kind, n), part in met.groupby(key, sort=False):
+    for (problem, stage, baseline, kind, n), part in met.groupby(key, sort=False):
         interval = mean_interval(samples(part, "difference")) if part["difference"].mean() > 0.0 else None
-        if interval is not None and interval.low > _HIDDEN:
-            series = {"problem": problem, "ours": stage, "rival": rival, "its answers": kind, "n": n}
+        if interval is not None and interval.low > LOSS_ROUNDING:
+            series = {"problem": problem, "ours": stage, "baseline": baseline, "its answers": kind, "n": n}
             means = {"our loss %": part["loss"].mean(), "its loss %": part["loss_theirs"].mean()}
             limits = {"difference": interval.mean, "low": interval.low, "high": interval.high}
             lines.append(series | {"compared": len(part)} | {k: round(v, 2) for k, v in (means | limits).items()})
-    columns = ["problem", "ours", "rival", "its answers", "n", "compared", "our loss %", "its loss %"]
+    columns = ["problem", "ours", "baseline", "its answers", "n", "compared", "our loss %", "its loss %"]
     table = pd.DataFrame(lines, columns=[*columns, "difference", "low", "high"])
     return table.sort_values("difference", ascending=False, kind="stable").reset_index(drop=True)
 
@@ -201,15 +209,15 @@ def _numbers(part: pd.DataFrame) -> dict[str, float]:
 
 
 def _limits(interval: Interval) -> dict[str, float]:
-    return dict(zip(_LIMITS, np.round([interval.mean, interval.low, interval.high], 2).tolist(), strict=True))
+    return dict(zip(_INTERVAL, np.round([interval.mean, interval.low, interval.high], 2).tolist(), strict=True))
 
 
 def _constants(known: Truth) -> dict[str, float]:
     """Return feasible share and loss of constant answers, over the thresholds at which the problem is bounded."""
     ends = [_constant(known, x) for x in (known.strictest.x, known.relaxed.x)]
     others = [_constant(known, x) for x in known.x]
-    judged = [*ends, min((pair for pair in (*ends, *others) if np.isfinite(pair[1])), key=lambda pair: pair[1])]
-    named = zip(("strictest", "relaxed", "best"), judged, strict=True)
+    scored = [*ends, min((pair for pair in (*ends, *others) if np.isfinite(pair[1])), key=lambda pair: pair[1])]
+    named = zip(("strictest", "relaxed", "best"), scored, strict=True)
     return {f"{name} {kind}": value for name, pair in named for kind, value in zip(_SHARES, pair, strict=True)}
 
 

@@ -9,14 +9,15 @@ import pandas as pd
 
 from cbabo import problems
 from cbabo.bench.campaign import Row
+from cbabo.bench.metrics import TIE
 from cbabo.bench.printed import CASE_STUDY, printed
 from cbabo.bench.tables.answers import answers, of, required, units
-from cbabo.bench.tables.duels import BASELINES
+from cbabo.bench.tables.win_rates import BASELINES
 from cbabo.bench.truth import truth
 from cbabo.methods.settings import Settings
 
-_MARGIN = 5.0  # points beyond the paper's deviation within which a feasible share counts as reproduced
-_TIE = 1e-6  # of max(1, |f|): objectives that share the first place
+MARGIN = 5.0
+"""Percentage points beyond the paper's standard deviation within which a feasible share is reproduced."""
 
 
 def feasibility(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
@@ -111,7 +112,7 @@ def case_study(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 
 def _share(stage: str, found: pd.Series[float], paper: float, deviation: float) -> dict[str, object]:
-    within = abs(found.mean() - paper) <= deviation + _MARGIN
+    within = abs(found.mean() - paper) <= deviation + MARGIN
     return {
         f"{stage} %": round(found.mean(), 1),
         f"{stage} sd": round(found.std(), 1),
@@ -135,7 +136,7 @@ def _first_places(found: pd.DataFrame, paper: pd.DataFrame) -> list[dict[str, ob
     for n in paper["n"].unique():
         part = found[((found["n"] == n) | (found["stage"] != "best")) & (found["feasible"] > 0)]
         best = part.groupby("problem")["objective"].transform("min")
-        first = part[part["objective"] <= best + _TIE * best.abs().clip(lower=1.0)]
+        first = part[part["objective"] <= best + TIE * best.abs().clip(lower=1.0)]
         counts = dict.fromkeys(part["column"], 0) | first["column"].value_counts().to_dict()
         theirs = wins[wins["n"] == n].set_index("method")["wins"]
         for values, count in (("ours", counts), ("paper", theirs.to_dict())):

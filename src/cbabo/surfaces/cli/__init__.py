@@ -26,8 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for room in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
-    room.register(app)
+for commands in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
+    commands.register(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -51,7 +51,7 @@ def predict(
     ] = None,
     form: FormatOption = "table",
 ) -> None:
-    """Answer limits at once: the design, what it is believed to do, and how likely it obeys them."""
+    """Answer limits at once: the design, its predicted outputs, and the probability that it obeys them."""
     opened = open_study(study)
     if file is not None:
         if at:

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(campaign: CampaignArgument, form: FormatOption = "table") -> None:
-    """Say what a campaign would compute, and how long it would take."""
+    """Show what a campaign would compute, and an estimate of its time."""
     with _extra():
         from cbabo.bench.campaign import ROUGH_SECONDS, Campaign, Estimates
         from cbabo.bench.methods import METHODS
@@ -133,7 +133,7 @@ def _rows(folder: Path) -> list[Row]:
         raise InputError(f"{folder}: no results there; compute them by: cbabo bench run {_FOLDER}/smoke.yaml")
     old = sorted({row.method for row in found if not row.current})
     if old:
-        sys.stderr.write(f"note: rows of an earlier version of the code are among these: {', '.join(old)}\n")
+        sys.stderr.write(f"note: rows of an earlier revision are among these: {', '.join(old)}\n")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A connection to a Dask cluster, or one sentence why there is none."""
+"""A connection to a Dask cluster, or an error that states why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job end to end, on a problem that ships with the package."""
+"""A complete study, from run to explorer, of a problem that ships with the package."""
 
 from __future__ import annotations
 

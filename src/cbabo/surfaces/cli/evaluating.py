@@ -151,7 +151,7 @@ def import_runs(
         left = f", {_rows(len(problems))} with problems left out" if problems else ""
         typer.echo(f"Imported {_rows(len(report.added))} from {file}{known}{left}.")
     if problems and not report.added and not report.known:
-        raise RunStoppedError(f"{file}: no row could be imported; mend the lines with problems and import it again")
+        raise RunStoppedError(f"{file}: no row could be imported; correct the lines with problems and import it again")
 
 
 def _number(name: str, text: str) -> float:

@@ -56,7 +56,7 @@ def export_report(
     loosen: LoosenOption = None,
     changes: SetOption = None,
 ) -> None:
-    """Write a report to file away: problem, evaluations, answers, trade-offs, recommendation, quality, versions."""
+    """Write a report: problem, evaluations, answers, trade-offs, recommendation, quality, versions."""
     from cbabo.surfaces.report import report
 
     opened = open_study(study, changes)

@@ -30,7 +30,7 @@ def status(
     logs: Annotated[bool, typer.Option("--logs", help="Show the log tail of every failure.")] = False,
     changes: SetOption = None,
 ) -> None:
-    """Show how far a study is, its best design at the nominal limits, and what failed why."""
+    """Show the progress of a study, its best design at the nominal limits, and what failed why."""
     opened = open_study(study, changes)
     print_summary(opened, form)
     if logs and form == "table":
@@ -39,7 +39,7 @@ def status(
 
 
 def print_summary(study: Study, form: Format) -> None:
-    """Print how far a study is: everything for machines, for people what fits on a page."""
+    """Print the progress of a study: everything for machines, for people what fits on a page."""
     evaluations = study.evaluations
     summary = status_record(study, evaluations)
     if form == "json":

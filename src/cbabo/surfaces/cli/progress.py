@@ -1,4 +1,4 @@
-"""What a person sees while a study runs."""
+"""The progress display of a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Tally:
         self._best = Evaluations(self._problem, rows).best(self._nominal)
 
     def text(self) -> str:
-        """Say how it goes: failures, the best objective at the nominal limits, time per evaluation, time left."""
+        """Describe the progress: failures, the best objective at the nominal limits, time per evaluation, time left."""
         parts = [f"{self._failed} failed", self._best_text()]
         if self._new:
             elapsed = time.monotonic() - self._began

@@ -1,4 +1,4 @@
-"""A study to file away: one HTML file without scripts, with everything that an answer rests on."""
+"""The report of a study: one HTML file without scripts, with the problem, evaluations, answers and model quality."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _loosened(problem: Problem) -> dict[str, Intent]:
 
 
 def _origin(study: Study) -> Markup:
-    """Say what the report rests on."""
+    """State the versions and settings behind the report."""
     known = [("seed", str(study.seed)), ("problem", study.problem.digest)]
     made = [(name, version, study.versions.get(name, "")) for name, version in versions().items()]
     settings = [(name, str(value)) for name, value in study.settings.model_dump().items()]
@@ -92,7 +92,7 @@ def _origin(study: Study) -> Markup:
 
 
 def _open(element: Markup) -> Markup:
-    """Return an element that has no end."""
+    """Return a void element, which has no end tag."""
     return Markup(element.removesuffix("</meta>"))
 
 

@@ -18,7 +18,7 @@ _DOT = 1.8
 
 @dataclass(frozen=True)
 class Axis:
-    """What runs along one side."""
+    """One axis of a chart: its label and range."""
 
     label: str
     low: float
@@ -26,13 +26,13 @@ class Axis:
 
     @classmethod
     def around(cls, label: str, values: FloatArray) -> Axis:
-        """Return an axis with a little room around these values."""
+        """Return an axis that holds these values with a small margin."""
         low, high = float(values.min()), float(values.max())
-        room = 0.06 * (high - low) or 0.1 * abs(low) or 1.0
-        return cls(label, low - room, high + room)
+        margin = 0.06 * (high - low) or 0.1 * abs(low) or 1.0
+        return cls(label, low - margin, high + margin)
 
     def ticks(self, count: int) -> list[float]:
-        """Return about so many round numbers."""
+        """Return about this many round tick values."""
         rough = (self.high - self.low) / count
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(m for m in (1.0, 2.0, 5.0, 10.0) if m * power >= 0.999 * rough) * power
@@ -41,7 +41,7 @@ class Axis:
 
 
 class Chart:
-    """Axes, and what is drawn into them."""
+    """A chart: two axes and the elements drawn between them."""
 
     def __init__(self, x: Axis, y: Axis, title: str, width: float = 340.0, height: float = 230.0) -> None:
         self._x, self._y, self._title, self._width, self._height = x, y, title, width, height
@@ -57,7 +57,7 @@ class Chart:
         self._parts.append(tag("path", d=self._path(list(zip(x, y, strict=True))), class_=kind))
 
     def points(self, x: FloatArray, y: FloatArray) -> None:
-        """Draw dots; those outside are left out."""
+        """Draw dots; those outside the axes are left out."""
         inside = (y >= self._y.low) & (y <= self._y.high) & (x >= self._x.low) & (x <= self._x.high)
         for a, b in zip(x[inside], y[inside], strict=True):
             self._parts.append(

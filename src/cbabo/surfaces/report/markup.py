@@ -1,4 +1,4 @@
-"""HTML that cannot be broken into: text is escaped, and only what was made here is not."""
+"""HTML elements with escaped text: only markup made by this module is written as it is."""
 
 from __future__ import annotations
 

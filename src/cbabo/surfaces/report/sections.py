@@ -1,4 +1,4 @@
-"""What a report says, part by part."""
+"""The sections of a report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def problem_section(problem: Problem) -> Markup:
 
 
 def evaluations_section(evaluations: Evaluations) -> Markup:
-    """Say what was measured, and what failed why."""
+    """Count the evaluations, show the best one, and list failures with their reasons."""
     counts = (
         f"{len(evaluations.complete)} measured, {len(evaluations.failed)} failed, {len(evaluations.running)} pending"
     )
@@ -82,12 +82,12 @@ def answers_section(answers: Answers) -> Markup:
     columns += [problem.objective.name, "±", "feasible", "status", "active or violated"]
     rows = []
     for i, answer in enumerate(shown):
-        rooms = -problem.box.violations(answers.moments[0][i : i + 1], answers.thresholds[i : i + 1])[0]
+        slacks = -problem.box.violations(answers.moments[0][i : i + 1], answers.thresholds[i : i + 1])[0]
         names = [(c, output) for c in problem.constraints for output in c.output_names]
         stands = [
             f"{c.name} {kind}"
-            for (c, output), room in zip(names, rooms, strict=True)
-            if (kind := standing(float(room), answer.outputs[output].std, c.scale)) != "slack"
+            for (c, output), slack in zip(names, slacks, strict=True)
+            if (kind := standing(float(slack), answer.outputs[output].std, c.scale)) != "slack"
         ]
         chance = f"{100 * answer.probability_feasible:.1f} %"
         values = [*answer.thresholds.values(), *(float(v) for v in answer.point.values())]
@@ -97,10 +97,13 @@ def answers_section(answers: Answers) -> Markup:
 
 
 def tradeoff_section(model: Model, base: Mapping[str, float]) -> Markup:
-    """Draw what each limit costs at the base, and the first two that matter most as a map."""
+    """Draw the objective over each limit at the base, and over the two most influential limits as a map."""
     curves = [along(model, base, name) for name in model.problem.box.names]
     charts = [_curve(model, base, curve) for curve in curves]
-    note = "The best objective as one limit moves, the others at their nominal values; ± 2 deviations; dots are measured designs."
+    note = (
+        "The best objective as one limit moves, the others at their nominal values; ± 2 standard deviations; "
+        "dots are measured designs."
+    )
     if len(curves) > 1:
         steepest = sorted(curves, key=lambda c: -float(np.ptp(c.mean)))[:2]
         charts.append(_map(model, base, (steepest[0].name, steepest[1].name)))
@@ -111,7 +114,7 @@ def tradeoff_section(model: Model, base: Mapping[str, float]) -> Markup:
 
 
 def recommendation_section(model: Model, base: Mapping[str, float], intents: Mapping[str, Intent]) -> Markup:
-    """Propose limits from the base."""
+    """Recommend limits, starting from the base."""
     try:
         found = model.recommend(base, intents, alternatives=0)
     except InputError as error:

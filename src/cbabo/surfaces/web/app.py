@@ -1,4 +1,4 @@
-"""The routes: the page's files, and under /api the verbs of the command line with the same JSON and the same sentences."""
+"""The routes: the page's files, and under /api the commands of the command line with the same JSON and error messages."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class _Body(BaseModel):
 
 
 class Question(_Body):
-    """One question."""
+    """A request for one answer."""
 
     thresholds: _Limits
     """A limit for every movable constraint, natural units."""
 
 
 class Questions(_Body):
-    """Many questions."""
+    """A request for many answers."""
 
     thresholds: Annotated[list[_Limits], Field(max_length=MOST_ROWS)]
     """Rows of limits."""
@@ -57,7 +57,7 @@ class Questions(_Body):
 
 
 class Wish(Question):
-    """What a recommendation starts from."""
+    """A request for a recommendation."""
 
     intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
     """By limit; those left out are locked."""
@@ -66,7 +66,7 @@ class Wish(Question):
 
 
 class Refinement(Question):
-    """What may be spent on an answer."""
+    """The evaluations of a refinement."""
 
     evaluations: int = Field(default=2, ge=1, le=10)
     """1 verifies, every further one looks for a better design."""
@@ -111,12 +111,12 @@ def _add_reading(app: FastAPI, follower: Follower, spending: Spending, evaluator
 
     @app.get("/api/status")
     def status() -> dict[str, Any]:
-        """How far the study is."""
+        """Progress of the study."""
         return status_record(study, follower.evaluations())
 
     @app.get("/api/follow")
     def follow() -> dict[str, Any]:
-        """What the page looks at again and again: counts, and whether there is something new."""
+        """What the page polls: counts, and whether the model or the answers have changed."""
         rows = follower.evaluations()
         reading = follower.reading
         return {
@@ -133,7 +133,7 @@ def _add_reading(app: FastAPI, follower: Follower, spending: Spending, evaluator
 
     @app.get("/api/document")
     def document() -> Response:
-        """Everything that the page computes with."""
+        """The document from which the page computes its answers."""
         return Response(follower.reading.document, media_type="application/json")
 
     @app.get("/api/evaluations")
@@ -173,7 +173,7 @@ def _add_reading(app: FastAPI, follower: Follower, spending: Spending, evaluator
 
     @app.get("/api/jobs/{id}")
     def job(id: _Id) -> dict[str, Any]:
-        """How far a refinement is."""
+        """Progress of a refinement."""
         return spending.job(id).record()
 
     @app.post("/api/hand-outs", status_code=201, dependencies=guarded)

@@ -1,4 +1,4 @@
-"""Following a study: its evaluations as they come, and a model of them that is made anew in the background."""
+"""Live view of a study: its evaluations as they arrive, and a model that is refitted in the background."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
 
 _LOG = logging.getLogger(__name__)
-_LOOK = 0.5  # seconds between two readings of the database, at least
-_SHARE = 4.0  # how many times longer the server rests than it reads or learns
+_LOOK = 0.5  # Least number of seconds between two readings of the database.
+_SHARE = 4.0  # The server rests this many times as long as it reads or fits.
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Reading:
     revision: str
     """A digest of the document: another one means that the page has something to fetch."""
     evaluations: Evaluations
-    """What it knows."""
+    """The evaluations that it was fitted to."""
     model: Model | None
     problem: str | None
     """Why there is no model."""
@@ -39,7 +39,7 @@ class Reading:
 
 
 class Follower:
-    """Reads a study when asked, never more often than it can bear."""
+    """Reads a study on request, at a limited rate."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -69,7 +69,7 @@ class Follower:
             return self._rows
 
     def forget(self) -> None:
-        """Look at the study anew when next asked: it was changed here."""
+        """Read the study again on the next request, because this server has changed it."""
         with self._guard:
             self._next_look = self._next_learning = 0.0
 

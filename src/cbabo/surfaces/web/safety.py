@@ -1,7 +1,7 @@
-"""Who may ask for what: this machine's own pages only, small requests only, and no word about the inside.
+"""Request checks: own pages of this machine only, small requests only, and no internal details in errors.
 
-A page on another site can make a browser send requests here, and a name that resolves to 127.0.0.1 can make it believe that they
-stay on that site. So every request must name this server as its host, and one that names an origin must name this one.
+A page on another site can make a browser send requests here, and a name that resolves to 127.0.0.1 can make it treat
+them as requests to that site. So every request must name this server as its host, and an origin, if given, must be this server.
 """
 
 from __future__ import annotations

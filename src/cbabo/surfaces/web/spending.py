@@ -20,7 +20,7 @@ from cbabo.surfaces.records import answer_record
 from cbabo.surfaces.web.following import Follower
 
 _LOG = logging.getLogger(__name__)
-_KEPT = 200  # verified answers that the page is told of
+_KEPT = 200  # Verified answers that the page receives, at most.
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Job:
     id: int
     thresholds: dict[str, float]
     evaluations: int
-    """At most so many are spent."""
+    """Most evaluations that it may spend."""
     begun: float
     spent: int = 0
     ended: float | None = None
@@ -57,7 +57,7 @@ class _HandOut:
 
 
 class Spending:
-    """Knows what was handed out, what is under way, and what was verified since the server began."""
+    """Keeps the designs handed out, the jobs under way, and the answers verified since the server started."""
 
     def __init__(self, follower: Follower, evaluate: Evaluate | None) -> None:
         self._follower = follower

@@ -1,4 +1,4 @@
-"""CBA-BO measured: one run of 200 evaluations, then its answers at all threshold rows of the problem."""
+"""Runs of CBA-BO: feasible share, loss and seconds of its answers at all threshold rows after 200 evaluations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import pandas as pd
 import torch
 
 from cbabo.answering.refine import refine
-from cbabo.bench.judging import Judged, Measures, best_evaluated, direct, judge, judged, not_rising, ordered_pairs
+from cbabo.bench.scoring import (
+    Measures,
+    Scores,
+    monotone_share,
+    ordered_pairs,
+    score_best_evaluated,
+    score_designs,
+    score_map,
+    score_outputs,
+)
 from cbabo.bench.truth import truth
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.query import Query
@@ -25,52 +34,59 @@ from cbabo.problems import ShippedProblem
 from cbabo.study.study import Study
 
 BUDGET = 200
+"""Evaluations of one run."""
 CHECKPOINTS = (60, 100, 150)
+"""Evaluations after which answers are scored during the run."""
 REFINEMENTS = 2
+"""Evaluations of one refinement."""
 SOLVED_PAIRS = 100
-"""Pairs of thresholds that are compared where an answer takes milliseconds."""
+"""Pairs of thresholds compared for monotonicity where the constrained solver answers, which takes milliseconds each."""
 TARGETS = (0.5, 0.8, 0.9, 0.95, 0.98)
-"""Probabilities that answers are asked to aim at, to compare what they state with what is true."""
+"""Target probabilities of feasibility at which calibration is measured."""
 
 
 @dataclass(frozen=True)
-class Map:
-    """CBA-BO with these settings."""
+class CbaboRun:
+    """One run of CBA-BO with these settings, and what is measured of it."""
 
     settings: MethodSettings
-    whole: bool = True
-    """Whether to measure refinement, random starts, evaluated designs, earlier and other answers too; ablations do without."""
+    full: bool = True
+    """Also measure refinement, random starts, evaluated designs, and earlier and other answers; ablations leave these out."""
 
     def __call__(self, shipped: ShippedProblem, seed: int, n: int) -> Measures:
-        """Run, and judge the answers at all rows."""
+        """Run, and score the answers at all threshold rows."""
         study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=self.settings)
         earlier: Measures = {}
         seconds = 0.0
         for budget in CHECKPOINTS:
             seconds += _run(study, shipped, budget)
-            if self.whole:
+            if self.full:
                 earlier |= _answers_at(shipped, study.model(), budget)
         seconds += _run(study, shipped, BUDGET)
         began = time.perf_counter()
         model = study.model()
-        measures = {"run seconds": seconds + time.perf_counter() - began} | predicted(shipped, model, seed)
-        return measures | monotonicity(shipped, model, seed) | (earlier | _whole(shipped, model) if self.whole else {})
+        measures = {"run seconds": seconds + time.perf_counter() - began} | score_predictions(shipped, model, seed)
+        return (
+            measures
+            | score_monotonicity(shipped, model, seed)
+            | (earlier | _score_full(shipped, model) if self.full else {})
+        )
 
 
-def focused(shipped: ShippedProblem, seed: int, rows: Sequence[int]) -> Measures:
-    """Run the default settings for these threshold rows alone, one design at a time; judge the answers after refinement."""
+def focused_run(shipped: ShippedProblem, seed: int, rows: Sequence[int]) -> Measures:
+    """Run the default settings focused on these threshold rows, with batches of one; score the refined answers."""
     box, thresholds = shipped.problem.box, truth(shipped.name).thresholds[list(rows)]
     settings = Settings.default().replace(batch_size=1)
     study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
     study.focus(pd.DataFrame(thresholds, columns=list(box.names)))
     seconds = _run(study, shipped, BUDGET)
     measures: Measures = {"run seconds": seconds, "row": [float(row) for row in rows]}
-    return measures | refined(shipped, study.model(), thresholds, [None] * len(rows)).named("refined")
+    return measures | score_refined(shipped, study.model(), thresholds, [None] * len(rows)).named("refined")
 
 
 def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Recommend limits under the paper's mixed intents, and measure before and after (the car problem)."""
-    study = learned(shipped, Settings.paper(), seed)
+    study = finished_study(shipped, CASE_SETTINGS, seed)
     base = dict.fromkeys(shipped.problem.box.names, CASE_BASE)
     before = study.refine(base, shipped.evaluate)
     found = study.model().recommend(base, CASE_INTENTS)  # type: ignore[arg-type]
@@ -86,23 +102,28 @@ def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     return measures | {f"limit {name}": value for name, value in found.thresholds.items()}
 
 
+CASE_SETTINGS = Settings.paper()
+"""Settings of the case study."""
 CASE_BASE = 3.0
+"""Every limit before the recommendation."""
 CASE_INTENTS = dict.fromkeys(("c1", "c3", "c9"), "tighten") | dict.fromkeys(("c5", "c7", "c8"), "loosen")
-_LOCK = 0.025  # of the range: how far a locked limit may have moved
+"""What is intended for each limit; the others are locked."""
+LOCK_TOLERANCE = 0.025
+"""How far a locked limit may have moved and count as locked, as a share of its range."""
 
 
-def learned(shipped: ShippedProblem, settings: MethodSettings, seed: int) -> Study:
-    """Return the study after a whole run."""
+def finished_study(shipped: ShippedProblem, settings: MethodSettings, seed: int) -> Study:
+    """Return the study after a run of the whole budget."""
     study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
     study.run(shipped.evaluate, budget=BUDGET)
     return study
 
 
-def predicted(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
-    """Judge a model's direct answers, with the probability that it states, and time them one by one."""
+def score_predictions(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
+    """Score a model's predictions, with their stated probability of feasibility, and time them one by one."""
     thresholds = truth(shipped.name).thresholds
     box = shipped.problem.box
-    measures = direct(shipped, seed, lambda limits: model.predict_many(limits).points)
+    measures = score_map(shipped, seed, lambda limits: model.predict_many(limits).points)
     measures["direct probability"] = model.predict_many(thresholds).probability_feasible.tolist()
     began = time.perf_counter()
     for row in thresholds:
@@ -110,20 +131,22 @@ def predicted(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
     return measures | {"predict seconds": (time.perf_counter() - began) / len(thresholds)}
 
 
-def monotonicity(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
+def score_monotonicity(shipped: ShippedProblem, model: Model, seed: int) -> Measures:
     """Return how often the objective does not rise when limits are loosened: the true one, and the surrogate's mean."""
     count = None if model.settings.method == "paper" else SOLVED_PAIRS
     answers = [model.predict_many(thresholds[:count]) for thresholds in ordered_pairs(shipped, seed)]
     true = [shipped.evaluate_many(a.points)[0] for a in answers]
     with torch.no_grad():
         mean = [model.surrogates.mean(a.x)[:, 0].numpy() for a in answers]
-    return {"monotonic true": not_rising(*true), "monotonic mean": not_rising(*mean)}
+    return {"monotonic true": monotone_share(*true), "monotonic mean": monotone_share(*mean)}
 
 
-def refined(shipped: ShippedProblem, model: Model, thresholds: FloatArray, starts: Sequence[Point | None]) -> Judged:
-    """Judge the answers after refinement at each row, every time from the same model; one that fails violates endlessly.
+def score_refined(
+    shipped: ShippedProblem, model: Model, thresholds: FloatArray, starts: Sequence[Point | None]
+) -> Scores:
+    """Score refined answers at each row, each refined from the same model; a failed evaluation has infinite violation.
 
-    starts: where each begins, None for the model's prediction.
+    starts: the design from which each refinement starts; None for the model's prediction.
     """
     answers = [
         refine(
@@ -135,44 +158,46 @@ def refined(shipped: ShippedProblem, model: Model, thresholds: FloatArray, start
     y = np.array(
         [[a.outputs[name].mean if a.status in ("verified", "measured") else np.inf for name in names] for a in answers]
     )
-    return judged(shipped, y, thresholds)
+    return score_outputs(shipped, y, thresholds)
 
 
-def _whole(shipped: ShippedProblem, model: Model) -> Measures:
-    """Refine every row from the prediction and from a random design, and look up the best evaluated designs."""
+def _score_full(shipped: ShippedProblem, model: Model) -> Measures:
+    """Score refinement from the prediction and from a random design, and the best evaluated design, at every row."""
     thresholds = truth(shipped.name).thresholds
     space = shipped.problem.space
     random = space.spread(child(model.seed, "random starts", shipped.name).random((len(thresholds), space.dimension)))
     measures: Measures = {}
     for name, starts in (("refined", [None] * len(thresholds)), ("random start", random)):
         began = time.perf_counter()
-        measures |= refined(shipped, model, thresholds, starts).named(name)
+        measures |= score_refined(shipped, model, thresholds, starts).named(name)
         measures[f"{name} seconds"] = (time.perf_counter() - began) / len(thresholds)
     measures["refine seconds"] = measures.pop("refined seconds")
-    measures |= best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
-    return measures | ({} if model.settings.method == "paper" else others(shipped, model))
+    measures |= score_best_evaluated(shipped, model.evaluations.complete.y, thresholds).named("evaluated")
+    return measures | ({} if model.settings.method == "paper" else score_other_answers(shipped, model))
 
 
-def others(shipped: ShippedProblem, model: Model) -> Measures:
-    """Judge what else a model that solves can answer: by the network alone, fast, and with other probabilities in mind.
+def score_other_answers(shipped: ShippedProblem, model: Model) -> Measures:
+    """Score the other answers of a model with a constrained solver: network only, fast, and at other target probabilities.
 
-    Probabilities are compared over answers that are not measured designs.
+    Calibration is measured over answers that are not evaluated designs.
     """
     thresholds = truth(shipped.name).thresholds
-    network = judge(shipped, model.predict_many(thresholds, method="pcm").points, thresholds).named("network")
-    fast = judge(shipped, model.predict_many(thresholds, fast=True).points, thresholds).named("fast")
+    network = score_designs(shipped, model.predict_many(thresholds, method="pcm").points, thresholds).named("network")
+    fast = score_designs(shipped, model.predict_many(thresholds, fast=True).points, thresholds).named("fast")
     measures: Measures = network | fast
     for target in TARGETS:
         found = model.predict_many(thresholds, probability=target)
         new = [i for i in range(len(found)) if i not in found.measured]
         measures[f"stated at {target}"] = found.probability_feasible[new].tolist()
-        measures[f"true at {target}"] = np.asarray(judge(shipped, found.points, thresholds).feasible)[new].tolist()
+        measures[f"true at {target}"] = np.asarray(score_designs(shipped, found.points, thresholds).feasible)[
+            new
+        ].tolist()
     return measures
 
 
 def _answers_at(shipped: ShippedProblem, model: Model, budget: int) -> Measures:
     thresholds = truth(shipped.name).thresholds
-    return judge(shipped, model.predict_many(thresholds).points, thresholds).named("direct", f"@{budget}")
+    return score_designs(shipped, model.predict_many(thresholds).points, thresholds).named("direct", f"@{budget}")
 
 
 def _run(study: Study, shipped: ShippedProblem, budget: int) -> float:
@@ -188,5 +213,5 @@ def _measured(shipped: ShippedProblem, point: Point) -> Evaluation:
 
 
 def _follows(intent: str, change: float) -> bool:
-    """Tell whether a normalised change of a limit is what was intended."""
-    return {"tighten": change <= 0.0, "loosen": change >= 0.0, "lock": abs(change) <= _LOCK}[intent]
+    """Tell whether a normalised change of a limit follows the intent."""
+    return {"tighten": change <= 0.0, "loosen": change >= 0.0, "lock": abs(change) <= LOCK_TOLERANCE}[intent]

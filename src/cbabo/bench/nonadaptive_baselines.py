@@ -1,6 +1,7 @@
-"""The honest rivals that learn or know one map for all thresholds: a Latin hypercube of 200, and constants.
+"""Baselines that do not choose their evaluations adaptively: loss of a Latin hypercube of 200 designs, and of constants.
 
-The hypercube with our own surrogates and answers is in `strong`: what is here does not depend on them.
+`lhs_plain` fits BoTorch's models to the hypercube and solves for each threshold; `lhs_strong` imports the hypercube into a study,
+which fits and answers with the default method. The constants answer every threshold with one known optimum.
 
 Symbols and shapes
     x      n x d    evaluated designs, unit cube; y  n x q  their f, c_1, ..., c_m, natural units
@@ -17,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
@@ -24,36 +26,72 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from cbabo.bench.judging import QUERIES, Measures, direct
+from cbabo.bench.cbabo_runs import score_predictions
+from cbabo.bench.scoring import QUERIES, Measures, score_map
 from cbabo.bench.truth import truth
+from cbabo.methods.settings import Settings
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
+from cbabo.study.study import Study
 from cbabo.surrogate import Hyperparameters, Surrogates, condition
 
 DESIGNS = 200
-"""As many as a run of ours has."""
-_POOL = 512  # random designs among which, with the evaluated ones, the searches start
-_STARTS = 8
-_APART = 0.1  # largest difference of a variable in the unit cube: starts nearer than this would end together
-_ITERATIONS = 60
-_TOLERANCE = 1e-6  # of an output's deviation: how far a limit may be exceeded in the surrogate
+"""Designs of the Latin hypercube: the budget of a CBA-BO run."""
+
+
+@dataclass(frozen=True)
+class SolverTuning:
+    """Numbers of the multi-start SLSQP search that answers a threshold."""
+
+    pool: int = 512
+    """Random designs that are ranked, with the evaluated ones, to choose the starts."""
+
+    starts: int = 8
+    """SLSQP runs per threshold."""
+
+    separation: float = 0.1
+    """Least distance of two starts (largest difference of a coordinate, unit cube): closer ones end in the same minimum."""
+
+    iterations: int = 60
+    """Most iterations of one SLSQP run."""
+
+    objective_tolerance: float = 1e-9
+    """SLSQP stops when the objective changes by less, in standard deviations of the output."""
+
+    limit_tolerance: float = 1e-6
+    """How far a posterior mean may exceed its limit, in standard deviations of the output: rounding is no violation."""
+
+
+TUNING = SolverTuning()
 
 
 def lhs_plain(shipped: ShippedProblem, seed: int, n: int) -> Measures:
-    """Fit BoTorch's GPs to a Latin hypercube of 200 and minimise their mean under the limits, for each threshold anew.
+    """Fit BoTorch's GPs to a Latin hypercube of 200; minimise the posterior mean under the limits, for each threshold anew.
 
-    What an engineer would write in forty lines: no margin, no further evaluation.
+    There is no margin for the posterior's uncertainty and no further evaluation.
     """
     began = time.perf_counter()
     x, y = hypercube(shipped, seed)
-    means = Means(fitted_by_botorch(shipped.problem.space.unit(x), y))
+    means = Means(fit_by_botorch(shipped.problem.space.unit(x), y))
     fitted = time.perf_counter()
-    solver = Solver(means, shipped.problem.space.snap(child(seed, "pool", shipped.name).random((_POOL, x.shape[1]))))
-    measures = direct(shipped, seed, lambda rows: shipped.problem.space.natural(solver.solve_all(rows)))
+    solver = Solver(
+        means, shipped.problem.space.snap(child(seed, "pool", shipped.name).random((TUNING.pool, x.shape[1])))
+    )
+    measures = score_map(shipped, seed, lambda rows: shipped.problem.space.natural(solver.solve_all(rows)))
     answered = time.perf_counter()
     queries = len(truth(shipped.name).thresholds) + QUERIES
     return measures | {"run seconds": fitted - began, "predict seconds": (answered - fitted) / queries}
+
+
+def lhs_strong(shipped: ShippedProblem, seed: int, n: int) -> Measures:
+    """Import a Latin hypercube of 200 into a study: fits and answers of the default method, only the evaluations differ."""
+    began = time.perf_counter()
+    study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=Settings.default())
+    table = np.column_stack(hypercube(shipped, seed))
+    study.add(pd.DataFrame(table, columns=[*shipped.problem.space.names, *shipped.problem.outputs]))
+    model = study.model()
+    return {"run seconds": time.perf_counter() - began} | score_predictions(shipped, model, seed)
 
 
 def constant_strictest(shipped: ShippedProblem, seed: int, n: int) -> Measures:
@@ -67,7 +105,7 @@ def constant_relaxed(shipped: ShippedProblem, seed: int, n: int) -> Measures:
 
 
 def hypercube(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return a Latin hypercube of 200 (n x d, natural units) and what it measures (n x q); designs that fail are left out."""
+    """Return a Latin hypercube of 200 (n x d, natural units) and its outputs (n x q), without failed designs."""
     space = shipped.problem.space
     draws = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube of all")).random(DESIGNS)
     points = space.array(space.spread(draws))
@@ -77,7 +115,7 @@ def hypercube(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArra
     return points[sound], y[sound]
 
 
-def fitted_by_botorch(x: FloatArray, y: FloatArray) -> Surrogates:
+def fit_by_botorch(x: FloatArray, y: FloatArray) -> Surrogates:
     """Fit a SingleTaskGP to every output (y n x q) of designs (x n x d, unit cube); return the same posterior as surrogates."""
     centre, scale = torch.from_numpy(y.mean(axis=0)), torch.from_numpy(y.std(axis=0, ddof=1)).clamp_min(1e-300)
     inputs, outputs = torch.from_numpy(x), torch.from_numpy(y)
@@ -142,7 +180,7 @@ class Solver:
         s = self.means.surrogates
         bound = (limits - s.centre[1:].numpy()) / s.scale[1:].numpy()
         designs, z = self._known
-        starts = _apart(designs[np.lexsort(_merit(z, bound).T[::-1])])
+        starts = _separated(designs[np.lexsort(_merit(z, bound).T[::-1])])
         ends = np.vstack([*(self._descend(start, bound) for start in starts), starts])
         merit = _merit(np.array([self.means(end)[0] for end in ends]), bound)
         best: FloatArray = ends[np.lexsort(merit.T[::-1])[0]]
@@ -165,7 +203,7 @@ class Solver:
         rules: dict[str, Any] = {
             "bounds": [(0.0, 1.0)] * len(start),
             "constraints": {"type": "ineq", "fun": lambda u: bound - at(u)[0][1:], "jac": lambda u: -at(u)[1][1:]},
-            "options": {"maxiter": _ITERATIONS, "ftol": 1e-9},
+            "options": {"maxiter": TUNING.iterations, "ftol": TUNING.objective_tolerance},
         }
         found = minimize(objective, start, jac=True, method="SLSQP", **rules)
         end: FloatArray = np.clip(np.nan_to_num(found.x, nan=0.5), 0.0, 1.0)
@@ -177,22 +215,22 @@ class Solver:
         return designs, np.array([self.means(u)[0] for u in designs])
 
 
-def _apart(ranked: FloatArray) -> FloatArray:
-    """Return the first of ranked designs (n x d), each at a distance from those before it."""
+def _separated(ranked: FloatArray) -> FloatArray:
+    """Return the best of ranked designs (n x d) that keep a distance from each other."""
     chosen = ranked[:1]
     for design in ranked[1:]:
-        if len(chosen) == _STARTS:
+        if len(chosen) == TUNING.starts:
             break
-        if np.abs(chosen - design).max(axis=1).min() > _APART:
+        if np.abs(chosen - design).max(axis=1).min() > TUNING.separation:
             chosen = np.vstack([chosen, design])
     return chosen
 
 
 def _merit(z: FloatArray, bound: FloatArray) -> FloatArray:
     """Return (total violation, f) of designs (n x 2), violations within the tolerance counting as none."""
-    violation = np.clip(z[:, 1:] - bound - _TOLERANCE, 0.0, None).sum(axis=1)
+    violation = np.clip(z[:, 1:] - bound - TUNING.limit_tolerance, 0.0, None).sum(axis=1)
     return np.column_stack([violation, z[:, 0]])
 
 
 def _constant(shipped: ShippedProblem, seed: int, design: FloatArray) -> Measures:
-    return direct(shipped, seed, lambda rows: np.repeat(design[np.newaxis], len(rows), axis=0))
+    return score_map(shipped, seed, lambda rows: np.repeat(design[np.newaxis], len(rows), axis=0))

@@ -18,7 +18,7 @@ from cbabo.bench.tables.answers import SUITES, answers, of, ordered, pairs, requ
 BASELINES = ("CMA-ES", "cEI", "ALBO", "SCBO", "LogcEI")
 """In the paper's order."""
 ALL = "mean of these"
-"""What the mean over baselines is called among them."""
+"""The label of the mean over baselines."""
 _COUNTS = ["seeds", "compared", "wins", "ties", "losses", "win rate %", "low", "high"]
 
 
@@ -53,7 +53,7 @@ def alpha(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
 
 
 def start(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """Compare refinement that starts at the prediction with refinement that starts anywhere."""
+    """Compare refinement that starts at the prediction with refinement from a random design."""
     mine = of(answers(rows, "refined", "random start"), ours)
     met = pairs(mine[mine["stage"] == "refined"], mine[mine["stage"] == "random start"])
     required("start", met, f"refinements of {ours!r} from its predictions and from random designs")

@@ -1,8 +1,9 @@
-"""The paper written straight down on BoTorch: what the engine is held to, its results by a test and its speed by a benchmark.
+"""Reference implementation of the paper on BoTorch: feasible share and loss of its answers, and its run time.
 
-Gaussian processes are fitted by BoTorch, from scratch in every iteration; every derivative is autograd's. The choices that the
-paper leaves open are the engine's, and random decisions come from the same named children of the seed, so that the two
-differ in arithmetic only. Shipped problems only: minimise f subject to c_j <= limit_j, with every limit movable.
+Tests compare the engine's results with it, and a benchmark compares their speed. BoTorch fits the Gaussian processes from scratch
+in every iteration, and autograd computes every derivative. Choices that the paper leaves open are made as in the engine, and
+random numbers come from the same named children of the seed, so the two differ in arithmetic only. Problems have the form:
+minimise f subject to c_j <= limit_j, with every limit movable.
 
 Symbols and shapes
     x       n x d    evaluated designs, unit cube; y  n x (1 + m)  their f, c_1, ..., c_m, natural units
@@ -30,16 +31,29 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.quasirandom import SobolEngine
 
+from cbabo.bench.scoring import Measures, score_map
 from cbabo.domain.problem import Problem
 from cbabo.methods.settings import PaperSettings
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.problems import ShippedProblem
 
+BUDGET = 200
+"""Evaluations of one run."""
+
+
+def measure(shipped: ShippedProblem, seed: int, n: int) -> Measures:
+    """Run with the paper's settings, and score the network's answers at all threshold rows."""
+    began = time.perf_counter()
+    result = run(shipped, seed, Settings.paper(), BUDGET)
+    seconds = time.perf_counter() - began
+    measures = score_map(shipped, seed, lambda thresholds: answers(shipped, result.network, thresholds))
+    return {"run seconds": seconds} | measures
+
 
 @dataclass(frozen=True)
 class Box:
-    """Where the limits may move."""
+    """The box in which the limits may move."""
 
     low: Tensor
     """m, natural units: the strictest limits."""
@@ -59,7 +73,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves behind."""
+    """The result of a run."""
 
     points: FloatArray
     """n x d: the evaluated designs, natural units."""
@@ -76,7 +90,7 @@ class Result:
 
 
 def run(shipped: ShippedProblem, seed: int, settings: PaperSettings, evaluations: int = 200) -> Result:
-    """Run the method on a shipped problem until it has made so many evaluations."""
+    """Run the method on a shipped problem up to this number of evaluations."""
     began = time.perf_counter()
     problem, space = shipped.problem, shipped.problem.space
     k, d = len(problem.constraints), space.dimension
@@ -135,7 +149,7 @@ def fit(x: Tensor, y: Tensor) -> Any:
 
 
 def make_network(k: int, d: int, settings: PaperSettings, seed: int) -> nn.Sequential:
-    """Return an untrained network: orthogonal hidden layers, output weights with deviation 0.01, no biases."""
+    """Return an untrained network: orthogonal hidden layers, output weights with standard deviation 0.01, no biases."""
     generator = torch.Generator().manual_seed(seed)
     layers: list[nn.Module] = []
     width = k
@@ -192,7 +206,7 @@ def train_step(
     optimiser.zero_grad()
     loss(network, model, box, theta, settings.beta, alpha).backward()
     optimiser.step()
-    if step < settings.training_steps:  # beyond the horizon PyTorch's cosine would rise again
+    if step < settings.training_steps:  # Beyond the horizon PyTorch's cosine schedule would rise again.
         scheduler.step()
 
 

@@ -1,4 +1,4 @@
-"""How answers are judged: by the true functions, at the problem's 100 threshold rows and at 1,000 random thresholds.
+"""Scores of answers by the true functions: objective, feasibility and violation at 100 threshold rows and 1,000 random ones.
 
 Symbols and shapes
     thresholds   n x k   limits, natural units
@@ -19,21 +19,24 @@ from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
 
 QUERIES = 1000
+"""Random thresholds at which the feasible share is measured."""
 PAIRS = 10_000
-_SAME = 1e-9  # of max(1, |f|): a rise below is rounding
+"""Pairs of thresholds for which monotonicity is measured."""
+ROUNDING = 1e-9
+"""A rise of the objective below this share of max(1, |f|) is rounding."""
 
 Measures = dict[str, float | list[float]]
 """What a unit of work found, by name; lists run over its thresholds."""
 
 
-class Judged(NamedTuple):
-    """What n answers truly are."""
+class Scores(NamedTuple):
+    """True values of n answers."""
 
     objective: list[float]
     feasible: list[float]
-    """1 or 0 as they obey their thresholds."""
+    """1 where the limits are obeyed, else 0."""
     violation: list[float]
-    """By how much they exceed their limits in total; 0 where they obey them."""
+    """Total excess over the limits; 0 where they are obeyed."""
 
     def named(self, stage: str, suffix: str = "") -> Measures:
         """Return them as measures of a stage."""
@@ -44,32 +47,32 @@ Answering = Callable[[FloatArray], FloatArray]
 """Maps thresholds (n x k) to designs (n x d)."""
 
 
-def direct(shipped: ShippedProblem, seed: int, answer: Answering) -> Measures:
-    """Judge a map's answers at all rows, and its feasible share at random thresholds."""
+def score_map(shipped: ShippedProblem, seed: int, answer: Answering) -> Measures:
+    """Score a map's answers at all rows, and its feasible share at random thresholds."""
     thresholds = truth(shipped.name).thresholds
     measures: Measures = {"row": list(range(len(thresholds)))}
-    measures |= judge(shipped, answer(thresholds), thresholds).named("direct")
-    random = queries(shipped, seed, QUERIES)
-    return measures | {"direct share": float(np.mean(judge(shipped, answer(random), random).feasible))}
+    measures |= score_designs(shipped, answer(thresholds), thresholds).named("direct")
+    random = random_thresholds(shipped, seed, QUERIES)
+    return measures | {"direct share": float(np.mean(score_designs(shipped, answer(random), random).feasible))}
 
 
-def judge(shipped: ShippedProblem, points: FloatArray, thresholds: FloatArray) -> Judged:
-    """Judge designs, each by its own thresholds."""
-    return judged(shipped, np.column_stack(shipped.evaluate_many(points)), thresholds)
+def score_designs(shipped: ShippedProblem, points: FloatArray, thresholds: FloatArray) -> Scores:
+    """Score designs, each at its own thresholds."""
+    return score_outputs(shipped, np.column_stack(shipped.evaluate_many(points)), thresholds)
 
 
-def judged(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Judged:
-    """Judge measured outputs, each row by its own thresholds."""
+def score_outputs(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Scores:
+    """Score outputs, each row at its own thresholds."""
     box = shipped.problem.box
     feasible = box.feasible(y, thresholds)
     violation = np.where(feasible, 0.0, np.clip(box.violations(y, thresholds), 0.0, None).sum(axis=1))
-    return Judged(y[:, 0].tolist(), feasible.astype(np.float64).tolist(), violation.tolist())
+    return Scores(y[:, 0].tolist(), feasible.astype(np.float64).tolist(), violation.tolist())
 
 
-def best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Judged:
-    """Judge the best of evaluated designs for each threshold row.
+def score_best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArray) -> Scores:
+    """Score the best evaluated design for each threshold row.
 
-    Feasible before infeasible, then by objective, or by total violation where none is feasible.
+    The best is the feasible design with the least objective, or the one with the least total violation if none is feasible.
     """
     box = shipped.problem.box
     found = []
@@ -78,7 +81,7 @@ def best_evaluated(shipped: ShippedProblem, y: FloatArray, thresholds: FloatArra
         feasible = box.feasible(y, rows)
         violation = np.clip(box.violations(y, rows), 0.0, None).sum(axis=1)
         found.append(int(np.argmin(np.where(feasible, y[:, 0], np.inf) if feasible.any() else violation)))
-    return judged(shipped, y[found], thresholds)
+    return score_outputs(shipped, y[found], thresholds)
 
 
 def ordered_pairs(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -88,12 +91,12 @@ def ordered_pairs(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, Float
     return box.from_theta(ends[0]), box.from_theta(ends[1])
 
 
-def not_rising(stricter: FloatArray, looser: FloatArray) -> float:
+def monotone_share(stricter: FloatArray, looser: FloatArray) -> float:
     """Return the share of pairs whose objective does not rise when limits are loosened."""
-    return float(np.mean(looser <= stricter + _SAME * np.maximum(1.0, np.abs(stricter))))
+    return float(np.mean(looser <= stricter + ROUNDING * np.maximum(1.0, np.abs(stricter))))
 
 
-def queries(shipped: ShippedProblem, seed: int, count: int) -> FloatArray:
+def random_thresholds(shipped: ShippedProblem, seed: int, count: int) -> FloatArray:
     """Return thresholds drawn uniformly from the box, the same for every method."""
     box = shipped.problem.box
     return box.from_theta(child(seed, "queries", shipped.name).random((count, len(box.names))))

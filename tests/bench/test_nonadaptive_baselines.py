@@ -15,9 +15,9 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from scipy.optimize import check_grad
 
 from cbabo import Settings
-from cbabo.bench import pareto, rivals
+from cbabo.bench import nonadaptive_baselines, pareto_baseline
 from cbabo.bench.methods import measure
-from cbabo.bench.rivals import Means, Solver, fitted_by_botorch, hypercube
+from cbabo.bench.nonadaptive_baselines import Means, Solver, fit_by_botorch, hypercube
 from cbabo.bench.truth import truth
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import get
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # BoTorch's about its optimis
 @pytest.fixture(scope="module")
 def surrogates() -> Surrogates:
     x, y = hypercube(get("three_truss"), 0)
-    return fitted_by_botorch(get("three_truss").problem.space.unit(x[:60]), y[:60])
+    return fit_by_botorch(get("three_truss").problem.space.unit(x[:60]), y[:60])
 
 
 def test_the_hypercube_is_one_and_belongs_to_the_seed() -> None:
@@ -46,7 +46,7 @@ def test_the_posterior_is_botorchs() -> None:
     shipped = get("gkxwc2")
     x, y = hypercube(shipped, 0)
     x, y = shipped.problem.space.unit(x[:50]), y[:50]
-    mine = fitted_by_botorch(x, y)
+    mine = fit_by_botorch(x, y)
     queries = torch.from_numpy(np.random.default_rng(0).random((100, 2)))
     for j in range(y.shape[1]):
         gp = SingleTaskGP(torch.from_numpy(x), torch.from_numpy(y[:, j : j + 1]), outcome_transform=Standardize(m=1))
@@ -87,15 +87,15 @@ class TestSolver:
 
 class TestMeasures:
     def test_the_plain_one_answers_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rivals, "DESIGNS", 40)
-        monkeypatch.setattr("cbabo.bench.judging.QUERIES", 20)
+        monkeypatch.setattr(nonadaptive_baselines, "DESIGNS", 40)
+        monkeypatch.setattr("cbabo.bench.scoring.QUERIES", 20)
         found = measure("gkxwc2", "lhs plain", 0, 100)
         assert np.mean(found["direct feasible"]) > 0.7
         assert "direct probability" not in found
         assert float(found["run seconds"]) > 0.0  # type: ignore[arg-type]
 
     def test_the_strong_one_imports_the_same_designs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rivals, "DESIGNS", 20)
+        monkeypatch.setattr(nonadaptive_baselines, "DESIGNS", 20)
         monkeypatch.setattr(Settings, "default", lambda: Settings(inner_steps=1, hidden_width=8))
         found = measure("gkxwc2", "lhs strong", 0, 100)
         assert np.shape(found["direct probability"]) == (100,)
@@ -115,34 +115,36 @@ class TestMeasures:
 
 class TestFront:
     def test_a_short_run_looks_answers_up_in_what_it_evaluated(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pareto, "_BUDGET", 40)
+        monkeypatch.setattr(pareto_baseline, "BUDGET", 40)
         seen: list[FloatArray] = []
-        evaluated = pareto._evaluated
+        evaluated = pareto_baseline._evaluated
 
         def noted(shipped: object, x: FloatArray) -> FloatArray:
             seen.append(evaluated(shipped, x))  # type: ignore[arg-type]
             return seen[-1]
 
-        monkeypatch.setattr(pareto, "_evaluated", noted)
+        monkeypatch.setattr(pareto_baseline, "_evaluated", noted)
         found = measure("gkxwc2_active", "qLogNEHVI", 0, 100)
         y = np.vstack(seen)
         assert y.shape == (40, 2)
         assert set(found["best objective"]) <= set(y[:, 0])  # type: ignore[arg-type]
-        initial, _, _ = pareto.best_evaluated(get("gkxwc2_active"), y[:30], truth("gkxwc2_active").thresholds)
+        initial, _, _ = pareto_baseline.score_best_evaluated(
+            get("gkxwc2_active"), y[:30], truth("gkxwc2_active").thresholds
+        )
         assert np.mean(found["best objective"]) < np.mean(initial) - 0.1
 
     def test_what_a_killed_compilation_leaves_behind_stops_nobody(self, tmp_path: Path) -> None:
         """BoTorch's kernel is compiled by each process that finds none, and marked by a file that torch waits for."""
-        folder = tmp_path / pareto._compiled_in().name / "logei_fused_ext"
+        folder = tmp_path / pareto_baseline._compiled_in().name / "logei_fused_ext"
         folder.mkdir(parents=True)
         (folder / "lock").touch()
         code = """
 import numpy as np
-from cbabo.bench import pareto
+from cbabo.bench import pareto_baseline
 from cbabo.problems import get
 shipped = get("gkxwc2")
 x = shipped.problem.space.snap(np.random.default_rng(0).random((6, 2)))
-print(pareto.propose(shipped.problem, x, pareto._evaluated(shipped, x), None, 5)[0].shape)
+print(pareto_baseline.propose(shipped.problem, x, pareto_baseline._evaluated(shipped, x), None, 5)[0].shape)
 """
         environment = os.environ | {"TMPDIR": str(tmp_path)}
         done = subprocess.run(
@@ -154,9 +156,9 @@ print(pareto.propose(shipped.problem, x, pareto._evaluated(shipped, x), None, 5)
         shipped = get("rc_beam_mixed")
         space = shipped.problem.space
         x = space.snap(np.random.default_rng(0).random((12, 3)))
-        y = pareto._evaluated(shipped, x)
-        first, warm = pareto.propose(shipped.problem, x, y, None, 5)
-        again, _ = pareto.propose(shipped.problem, x, y, None, 5)
+        y = pareto_baseline._evaluated(shipped, x)
+        first, warm = pareto_baseline.propose(shipped.problem, x, y, None, 5)
+        again, _ = pareto_baseline.propose(shipped.problem, x, y, None, 5)
         np.testing.assert_array_equal(first, again)
         np.testing.assert_allclose(space.snap(first), first, atol=1e-12)
         assert warm.lengthscales.shape == (3, 3)

@@ -1,4 +1,4 @@
-"""Maps against maps: one run each, then every threshold; our predictions and our network beside those of the honest rivals."""
+"""Loss of methods that answer all thresholds after one run: our predictions and network beside the non-adaptive baselines."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from cbabo.bench.campaign import Row
 from cbabo.bench.metrics import mean_interval
 from cbabo.bench.tables.answers import answers, of, ordered, pairs, required, samples, with_losses
 
-RIVALS = ("paper", "lhs plain", "lhs strong")
+OTHERS = ("paper", "lhs plain", "lhs strong")
 """The paper's settings, and 200 designs of a Latin hypercube re-optimised for each threshold: BoTorch's models, and ours."""
-PLAIN = RIVALS[:2]
+PLAIN = OTHERS[:2]
+"""Those without our default method."""
 BINDING = (*problems.names("active"), "g01", "g07", "c13", "three_truss", "rc_beam")
 """Problems whose limits bind."""
 ROUGH = ("ackley", "c13", "gkxwc1")
-"""How the names of those begin that have many local optima or kinks."""
+"""First words of the problems with many local optima or kinks."""
 
 
 def maps(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
-    """Compare the loss of our predictions with that of the rivals' on problems whose limits bind, then on average.
+    """Compare the loss of our predictions with that of the other maps on problems whose limits bind, then on average.
 
-    "difference": to the better of the two plain rivals, answer by answer, with its interval.
+    "difference": to the better of the two in PLAIN, answer by answer, with its interval.
     """
     found = with_losses(answers(rows, "direct"))
     found = found[found["problem"].isin(BINDING)]
     mine = required("maps", of(found, ours), f"answers of {ours!r} to problems whose limits bind")
-    others = [name for name in RIVALS if name != ours]
+    others = [name for name in OTHERS if name != ours]
     table = ordered(pd.DataFrame([_line(found, str(name), ours, others) for name in mine["problem"].unique()]))
     smooth = ~table["problem"].str.startswith(ROUGH)
     means = [_mean(table, f"mean of these {len(table)}")]

@@ -1,0 +1,47 @@
+"""Revisions of the methods that campaigns compute: a row is current while it has the revision of its method.
+
+A revision is raised by hand whenever a method's results change; renaming or rewriting code that computes the same does not
+raise it. Beside each revision stands the fingerprint of a short run. `tests/bench/test_revisions.py` repeats that run and
+fails where the fingerprint has changed: then raise the revision, record the new fingerprint, and compute the rows again
+with `cbabo bench run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One state of a method's results."""
+
+    code: str
+    """The key of campaign rows that were computed at this revision."""
+
+    fingerprint: tuple[float, float]
+    """Two weighted means over every design that a short run evaluates and answers, to 6 significant digits."""
+
+
+REVISIONS: Mapping[str, Revision] = MappingProxyType(
+    {
+        "paper": Revision("paper-1", (0.517533, -0.00766471)),
+        "all random": Revision("all-random-1", (0.48502, 0.0162995)),
+        "default": Revision("default-1", (0.27248, -0.0145295)),
+        "default focused": Revision("default-focused-1", (0.490905, -0.0307621)),
+        "CMA-ES": Revision("CMA-ES-1", (0.494515, -0.0274668)),
+        "cEI": Revision("cEI-1", (0.48196, -0.0274609)),
+        "ALBO": Revision("ALBO-1", (0.4858, -0.0294515)),
+        "SCBO": Revision("SCBO-1", (0.486004, -0.0276544)),
+        "LogcEI": Revision("LogcEI-1", (0.48196, -0.0274609)),
+        "lhs plain": Revision("lhs-plain-1", (0.488875, -0.0298811)),
+        "lhs strong": Revision("lhs-strong-1", (0.489559, -0.0297654)),
+        "constant strictest": Revision("constant-strictest-1", (0.497135, -0.0117144)),
+        "constant relaxed": Revision("constant-relaxed-1", (0.392699, -0.00616483)),
+        "qLogNEHVI": Revision("qLogNEHVI-1", (0.49078, -0.0282007)),
+        "plain": Revision("plain-1", (0.484103, -0.0267922)),
+        "case study": Revision("case-study-1", (0.484602, -0.0147103)),
+    }
+)
+"""The present revision of each family of methods. Methods of a family differ in settings only, and their names say in which."""
