@@ -45,7 +45,7 @@ BUDGET = 200
 def measure(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Run with the paper's settings, and score the network's answers at all threshold rows."""
     began = time.perf_counter()
-    result = run(shipped, seed, Settings.paper(), BUDGET)
+    result = run(shipped, seed, PaperSettings.paper(), BUDGET)
     seconds = time.perf_counter() - began
     measures = score_map(shipped, seed, lambda thresholds: answers(shipped, result.network, thresholds))
     return {"run seconds": seconds} | measures
