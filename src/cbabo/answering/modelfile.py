@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
@@ -22,8 +15,7 @@ from cbabo.methods.method import Fitted
 from cbabo.methods.registry import method_for
 from cbabo.methods.settings import DefaultSettings, PaperSettings, Settings
 from cbabo.network.pcm import PCM
-from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.codec import checksum
+from cbabo.numerics.codec import decode, encode, pack, unpack
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import Library
 from cbabo.storage.store import versions
@@ -32,46 +24,50 @@ from cbabo.surrogate.failures import fit_failure_model
 from cbabo.surrogate.posterior import Posterior, without_repeats
 
 FORMAT = 3
-_KEY = "cbabo"
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What of a model is stored as tensors."""
+
+    surrogates: Surrogates
+    warp: Warp | None
+    network: PCM | None
+    library: Library | None
 
 
 def write_model(path: Path, fitted: Fitted) -> None:
     """Write a model, with the network or the library that answers."""
-    problem, posterior = fitted.problem, fitted.posterior
-    answers_by_network = isinstance(fitted.settings, PaperSettings)
-    network = fitted.pcm if answers_by_network or "pcm" in vars(fitted) else fitted.network
-    library = None if answers_by_network else fitted.fast_map.library
-    arrays, meta = posterior.surrogates.to_arrays()
-    tensors = {f"surrogates.{name}": torch.from_numpy(array) for name, array in arrays.items()}
-    if posterior.warp is not None:
-        tensors |= {f"warp.{f.name}": getattr(posterior.warp, f.name) for f in fields(Warp)}
-    if library is not None:
-        parts = {f.name: np.ascontiguousarray(getattr(library, f.name)) for f in fields(Library)}
-        tensors |= {f"library.{name}": torch.from_numpy(array) for name, array in parts.items()}
-    if network is not None:
-        tensors["pcm.weights"] = network.weights.contiguous()
-    header = {
-        "format": FORMAT,
-        "versions": versions(),
-        "problem": problem.to_dict(),
-        "problem_digest": problem.digest,
-        "settings": fitted.settings.to_dict(),
-        "seed": fitted.seed,
-        "surrogates": meta,
-        "pcm_sizes": None if network is None else network.sizes,
-        "evaluations": [_plain(row) for row in fitted.evaluations],
-    }
-    sealed = {**header, "checksum": checksum(json.dumps(header), tensors)}
-    content = save(tensors, metadata={_KEY: json.dumps(sealed)})
     try:
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        content = model_bytes(fitted)
         try:
             part.write_bytes(content)
-            part.replace(path)  # an older model stays whole until the new one is
+            part.replace(path)  # An older model stays whole until the new one is.
         finally:
             part.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: the model cannot be written ({error}); choose another place") from error
+
+
+def model_bytes(fitted: Fitted) -> bytes:
+    """Return a model as the content of a file."""
+    answers_by_network = isinstance(fitted.settings, PaperSettings)
+    network = fitted.pcm if answers_by_network or "pcm" in vars(fitted) else fitted.network
+    library = None if answers_by_network else fitted.fast_map.library
+    posterior = fitted.posterior
+    plain, tensors = encode(_Parts(posterior.surrogates, posterior.warp, network, library))
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "versions": versions(),
+        "problem": fitted.problem.to_dict(),
+        "problem_digest": fitted.problem.digest,
+        "settings": fitted.settings.to_dict(),
+        "seed": fitted.seed,
+        "evaluations": [_plain(row) for row in fitted.evaluations],
+        "parts": plain,
+    }
+    return pack(header, tensors)
 
 
 def read_model(path: Path) -> dict[str, Any]:
@@ -81,23 +77,16 @@ def read_model(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read ({error.strerror}); check the path") from error
     try:
-        tensors = load(content)
-        header_size = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + header_size]).get("__metadata__", {})
-    except (SafetensorError, LookupError, TypeError, ValueError) as error:
+        header, tensors = unpack(content)
+    except ValueError as error:
         raise ModelError(f"{path}: the file is damaged or not a model ({error}); save the model again") from error
-    if _KEY not in metadata:
-        raise ModelError(f"{path}: this file holds tensors of something else, not a model of cbabo; check the path")
     try:
-        header = json.loads(metadata[_KEY])
         known = header["format"]
         if not isinstance(known, int):
             raise TypeError(f"format {known!r}")
         if known == FORMAT:
-            if header.pop("checksum") != checksum(json.dumps(header), tensors):
-                raise ValueError("another checksum")
-            with one_thread():  # as in the fit: the same to the last bit
-                return _parts(header, tensors)
+            with one_thread():  # As in the fit: the same to the last bit.
+                return _arguments(header, tensors)
     except (AttributeError, LookupError, TypeError, ValueError, SurrogateError) as error:
         raise ModelError(f"{path}: the file is damaged ({error}); save the model again") from error
     if known < FORMAT:
@@ -111,55 +100,41 @@ def read_model(path: Path) -> dict[str, Any]:
     )
 
 
-def _parts(header: dict[str, Any], tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
     problem = Problem.from_dict(header["problem"])
     if problem.digest != header["problem_digest"]:
         raise ValueError("the problem's digest differs")
     evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
-    surrogates = Surrogates.from_arrays(_arrays(tensors, "surrogates."), header["surrogates"])
-    warp = {n: torch.from_numpy(a) for n, a in _arrays(tensors, "warp.").items()}
-    h = surrogates.hyperparameters
-    forms = (
-        Forms(Warp(**warp), h.family, h.stretch) if warp and h.family is not None and h.stretch is not None else None
-    )
+    parts = decode(_Parts, header["parts"], tensors)
+    _check_shapes(problem, parts)
     method = method_for(Settings.from_dict(header["settings"]))
     calibrated = isinstance(method.settings, DefaultSettings)
     measured = without_repeats(evaluations.complete) if calibrated else evaluations.complete
-    failure_model = None if forms is None else fit_failure_model(evaluations)
+    h = parts.surrogates.hyperparameters
+    warped = parts.warp is not None and h.family is not None and h.stretch is not None
+    forms = Forms(parts.warp, h.family, h.stretch) if warped else None  # type: ignore[arg-type]
+    failure_model = fit_failure_model(evaluations) if calibrated else None
     return {
         "problem": problem,
         "method": method,
         "seed": header["seed"],
         "evaluations": evaluations,
-        "posterior": Posterior(problem, measured, surrogates, forms, failure_model=failure_model),
-        "network": _network(problem, header["pcm_sizes"], tensors),
-        "library": _library(problem, tensors),
+        "posterior": Posterior(problem, measured, parts.surrogates, forms, failure_model=failure_model),
+        "network": parts.network,
+        "library": parts.library,
     }
 
 
-def _arrays(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, FloatArray]:
-    """Return the arrays whose names begin so."""
-    return {n.removeprefix(prefix): np.asarray(t.numpy()) for n, t in tensors.items() if n.startswith(prefix)}
-
-
-def _library(problem: Problem, tensors: dict[str, torch.Tensor]) -> Library | None:
-    arrays = _arrays(tensors, "library.")
-    if not arrays:
-        return None
-    library = Library(**arrays)
-    if not library.fits(len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a library of {[a.shape for a in arrays.values()]} does not fit the problem")
-    return library
-
-
-def _network(problem: Problem, stated: list[int] | None, tensors: dict[str, torch.Tensor]) -> PCM | None:
-    if stated is None:
-        return None
-    sizes, weights = tuple(stated), tensors["pcm.weights"]
-    expected = sum((a + 1) * b for a, b in itertools.pairwise(sizes))
-    if weights.shape != (expected,) or (sizes[0], sizes[-1]) != (len(problem.box.names), problem.space.dimension):
-        raise ValueError(f"a network of {weights.numel()} weights does not have the layers {sizes}")
-    return PCM(sizes, weights)
+def _check_shapes(problem: Problem, parts: _Parts) -> None:
+    """Refuse parts that are not of this problem."""
+    k, d, q = len(problem.box.names), problem.space.dimension, len(problem.outputs)
+    s, network, library = parts.surrogates, parts.network, parts.library
+    if (s.x.shape[1], s.y.shape[1]) != (d, q):
+        raise ValueError(f"surrogates of {tuple(s.x.shape)} and {tuple(s.y.shape)} do not fit the problem")
+    if network is not None and (not network.is_complete or (network.sizes[0], network.sizes[-1]) != (k, d)):
+        raise ValueError(f"a network of {network.weights.numel()} weights does not have the layers {network.sizes}")
+    if library is not None and not library.fits(k, d):
+        raise ValueError(f"a library of {tuple(library.theta.shape)} thresholds does not fit the problem")
 
 
 def _plain(row: Evaluation) -> dict[str, Any]:

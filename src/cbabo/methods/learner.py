@@ -1,28 +1,19 @@
-"""What the method carries from one iteration to the next, as bytes: no pickle, and the same to the last bit."""
+"""What a method carries from one iteration to the next, as bytes: no pickle, and the same to the last bit."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.torch import load
 
 from cbabo.errors import StorageError, shown
 from cbabo.methods.training import Trainee
-from cbabo.network.pcm import PCM, Adam
-from cbabo.numerics.codec import checksum
-from cbabo.surrogate import Hyperparameters, Warp
+from cbabo.numerics.codec import decode, encode, pack, unpack
 from cbabo.surrogate.posterior import FitState
-from cbabo.surrogate.prequential import PrequentialErrors
 
-_FORMAT = 2
-_FIT = "fit."
-_WARP = "warp."
-_PREQUENTIAL = "prequential."
+_FORMAT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,31 +25,14 @@ class Learner:
     sobol_position: int = 0
     """Points drawn from the Sobol sequence of thresholds so far."""
     trainee: Trainee | None = None
-    """The network and its optimiser; None before the first training."""
+    """The network and its optimiser; None before the first training, and under the default method."""
     fit: FitState = field(default_factory=FitState)
     """What the next fit of the surrogates starts from."""
 
     def to_bytes(self) -> bytes:
         """Write the state down."""
-        tensors: dict[str, Tensor] = {}
-        meta: dict[str, object] = {"format": _FORMAT, "iteration": self.iteration, "sobol": self.sobol_position}
-        meta["formed"] = self.fit.formed
-        if self.trainee is not None:
-            pcm, adam = self.trainee.pcm, self.trainee.adam
-            tensors |= {"weights": pcm.weights, "first": adam.first, "second": adam.second}
-            meta |= {"sizes": pcm.sizes, "adam": adam.steps}
-        if self.fit.hyperparameters is not None:
-            parts = {f.name: getattr(self.fit.hyperparameters, f.name) for f in fields(self.fit.hyperparameters)}
-            tensors |= {_FIT + name: part for name, part in parts.items() if isinstance(part, Tensor)}
-            meta["fit"] = {name: part for name, part in parts.items() if not isinstance(part, Tensor)}
-        if self.fit.warp is not None:
-            tensors |= {_WARP + f.name: getattr(self.fit.warp, f.name) for f in fields(Warp)}
-        if self.fit.prequential is not None:
-            tensors |= {_PREQUENTIAL + f.name: getattr(self.fit.prequential, f.name) for f in fields(PrequentialErrors)}
-        text = json.dumps({**meta, "checksum": checksum(json.dumps(meta), tensors)})
-        tensors["meta"] = torch.tensor(list(text.encode()), dtype=torch.uint8)
-        content: bytes = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-        return content
+        plain, tensors = encode(self)
+        return pack({"format": _FORMAT, "learner": plain}, tensors)
 
     @classmethod
     def from_bytes(cls, content: bytes | None) -> Learner:
@@ -66,34 +40,26 @@ class Learner:
         if content is None:
             return cls(0)
         try:
-            tensors = load(content)
-            meta = json.loads(bytes(tensors.pop("meta").tolist()))
-            if meta["format"] == _FORMAT:
-                return cls._sound(meta, tensors)
-        except (SafetensorError, LookupError, TypeError, ValueError) as error:
+            plain, tensors = unpack(content)
+            known = plain["format"]
+            if known == _FORMAT:
+                return decode(cls, plain["learner"], tensors)
+        except (LookupError, TypeError, ValueError) as error:
+            older = _before_codec(content)
+            if older is not None:
+                return older
             raise StorageError(
                 "the learner's state in the database is damaged; restore a copy of the database"
             ) from error
         raise StorageError(
-            f"the learner's state has format {shown(meta['format'])}, expected {_FORMAT}; use the version that wrote it"
+            f"the learner's state has format {shown(known)}, expected {_FORMAT}; use the version that wrote it"
         )
 
-    @classmethod
-    def _sound(cls, meta: dict[str, Any], tensors: dict[str, Tensor]) -> Learner:
-        if meta.pop("checksum") != checksum(json.dumps(meta), tensors):
-            raise ValueError("another checksum")
-        trainee = hyperparameters = None
-        has_warp = any(n.startswith(_WARP) for n in tensors)
-        if "weights" in tensors:
-            pcm = PCM(tuple(meta["sizes"]), tensors["weights"])
-            trainee = Trainee(pcm, Adam(meta["adam"], tensors["first"], tensors["second"]))
-        if "fit" in meta:
-            parts: dict[str, Any] = {n.removeprefix(_FIT): t for n, t in tensors.items() if n.startswith(_FIT)}
-            hyperparameters = Hyperparameters(**parts, **meta["fit"])
-        warp = (
-            Warp(**{n.removeprefix(_WARP): t for n, t in tensors.items() if n.startswith(_WARP)}) if has_warp else None
-        )
-        said = {n.removeprefix(_PREQUENTIAL): t for n, t in tensors.items() if n.startswith(_PREQUENTIAL)}
-        prequential = PrequentialErrors(**said) if said else None
-        state = FitState(hyperparameters, warp, meta["formed"], prequential)
-        return cls(meta["iteration"], meta["sobol"], trainee, state)
+
+def _before_codec(content: bytes) -> Learner | None:
+    """Read the position of a state of format 2, whose surrogates are then fitted from scratch; None if it is none."""
+    try:
+        meta = json.loads(bytes(load(content)["meta"].tolist()))
+        return Learner(int(meta["iteration"]), int(meta["sobol"])) if meta["format"] == 2 else None
+    except (SafetensorError, LookupError, TypeError, ValueError):
+        return None

@@ -65,6 +65,11 @@ class PCM:
     weights: Tensor
     """All W_i and c_i in one flat vector, double precision."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are as many weights as the layers need."""
+        return self.weights.shape == (sum((a + 1) * b for a, b in itertools.pairwise(self.sizes)),)
+
     @classmethod
     def initial(cls, sizes: Sequence[int], seed: int) -> PCM:
         """Return an untrained network with orthogonal hidden layers, small output weights and zero biases.

@@ -278,16 +278,9 @@ class Solver:
         return float(self.joint(bound[None], z[None], s[None])[0])
 
     def joint(self, bound: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
-        """Return the probability (b) that designs with means z and deviations s (b x q) obey their bounds (b x r).
-
-        Outputs are taken as independent.
-        """
-        room = (bound - self.sign * z[:, self.output]) / s[:, self.output]
-        above, below = np.full(s.shape, np.inf), np.full(s.shape, np.inf)
-        for j, (output, sign) in enumerate(zip(self.output, self.sign, strict=True)):
-            side = above if sign > 0 else below
-            side[:, output] = np.minimum(side[:, output], room[:, j])
-        return np.asarray(np.prod(np.maximum(ndtr(above) - ndtr(-below), 0.0), axis=1))
+        """Return the probability (b) that designs with means z and standard deviations s (b x q) obey their bounds (b x r)."""
+        slack = (bound - self.sign * z[:, self.output]) / s[:, self.output]
+        return np.asarray(self.posterior.limits.log_probability_of_slack(torch.from_numpy(slack)).exp().numpy())
 
     def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
         """Return measured designs that are good for these bounds (r), apart from each other."""

@@ -17,14 +17,11 @@ digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
@@ -52,10 +49,6 @@ class PredictionTuning:
 
 
 TUNING = PredictionTuning()
-
-# Version of the arrays that `Surrogates.to_arrays` returns, and the hyperparameters that may be absent in them.
-_FORMAT = 1
-_OPTIONAL = ("curvature", "value", "amplitude", "family", "stretch")
 
 
 @dataclass(frozen=True)
@@ -219,47 +212,6 @@ class Surrogates:
         from cbabo.surrogate.botorch import as_botorch
 
         return as_botorch(self, warp)
-
-    def to_arrays(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, int | str]]:
-        """Return named arrays and plain values, from which `from_arrays` restores the surrogates; factors are not included."""
-        h = self.hyperparameters
-        tensors = {
-            "x": self.x,
-            "y": self.y,
-            "centre": self.centre,
-            "scale": self.scale,
-            "lengthscales": h.lengthscales,
-            "noise": h.noise,
-            "constant": h.constant,
-        }
-        tensors |= {k: t for k in _OPTIONAL if (t := getattr(h, k)) is not None}
-        return {k: v.numpy().copy() for k, v in tensors.items()}, {"format": _FORMAT, "explored": h.explored}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.float64]], meta: Mapping[str, int | str]) -> Surrogates:
-        """Return the surrogates of which `to_arrays` returned the parts."""
-        needed = {"x", "y", "centre", "scale", "lengthscales", "noise", "constant"}
-        if meta.get("format") != _FORMAT or not needed <= set(arrays):
-            raise SurrogateError(
-                f"Expected surrogates of format {_FORMAT} with arrays {sorted(needed)}, got format {meta.get('format')} with "
-                f"{sorted(arrays)}; save them again with this version."
-            )
-        t = {name: torch.tensor(array, dtype=torch.float64) for name, array in arrays.items()}
-        if any(t[name].shape != t["y"].shape[1:] for name in ("centre", "scale", "noise", "constant")):
-            raise SurrogateError(
-                f"Expected one centre, scale, noise and constant for each column of y {tuple(t['y'].shape)}, got "
-                f"{[tuple(t[name].shape) for name in ('centre', 'scale', 'noise', 'constant')]}; the saved data are damaged."
-            )
-        if "family" in t:
-            t["family"] = t["family"].long()
-        hyperparameters = Hyperparameters(
-            t["lengthscales"],
-            t["noise"],
-            t["constant"],
-            explored=int(meta.get("explored", 0)),
-            **{k: t.get(k) for k in _OPTIONAL},
-        )
-        return condition(t["x"], t["y"], hyperparameters, t["centre"], t["scale"])
 
     @classmethod
     def restore(

@@ -1,4 +1,4 @@
-"""What surrogates say about objective and limits: the crossing from a stated problem to tensors.
+"""A problem's objective and limits as tensors, and the probability that limits are obeyed.
 
 Symbols and shapes
     mean, std   b x q    of the raw outputs, natural units
@@ -6,6 +6,7 @@ Symbols and shapes
     r                    requirements: one for each output that must obey a limit
     bound       b x r    sign * limit: base + span * theta
     excess      b x r    sign * mean + beta * std - bound: above zero where a limit is broken
+    slack       b x r    (bound - sign * mean) / std: distance to the limit in standard deviations
 
 With signs applied everything is "minimise, and stay below", whatever the problem's directions are. Where the surrogates learn
 warped outputs, limits are warped with them, and everything here is in warped units.
@@ -82,15 +83,21 @@ class Limits:
         return self.goal * mean[:, 0] - beta * std[:, 0]
 
     def log_probability(self, mean: Tensor, std: Tensor, theta: Tensor) -> Tensor:
-        """Return the log probability (b) that every requirement is obeyed, outputs taken as independent.
+        """Return the log probability (b) that every requirement is obeyed (see `log_probability_of_slack`)."""
+        return self.log_probability_of_slack(
+            (self.bound(theta) - self.sign * mean[:, self.output]) / std[:, self.output]
+        )
 
-        Two limits on one output are one interval, not two independent events.
+    def log_probability_of_slack(self, slack: Tensor) -> Tensor:
+        """Return the log probability (b) that every requirement is obeyed, for slacks (b x r) in standard deviations.
+
+        Everything that states a probability of feasibility computes it here. Outputs are taken as independent; two limits on
+        one output are one interval, not two independent events.
         """
-        room = (self.bound(theta) - self.sign * mean[:, self.output]) / std[:, self.output]
         alone, shared = self._alone_and_shared
-        total = _log_ndtr(room[:, alone]).sum(1)
+        total = _log_ndtr(slack[:, alone]).sum(1)
         for mine in shared:
-            above, below = (room[:, mine[self.sign[mine] == side]] for side in (1.0, -1.0))
+            above, below = (slack[:, mine[self.sign[mine] == side]] for side in (1.0, -1.0))
             total = total + _log_interval(above, below)
         return total
 
