@@ -186,7 +186,7 @@ def test_names_with_markup_are_shown_as_they_are(cli: Any, folder: Path) -> None
     for text in ("[red]beam[/red]: variables", "[link=x]mm", "[bold]s", "[/]"):
         assert text in out
     out = cli("run", "study.yaml", "--budget", 3).out
-    assert "[bold]s <= 9 [/]" in out
+    assert "[bold]s <= 5 [/]" in out
     assert "[red]beam[/red]" in out
 
 

@@ -149,7 +149,7 @@ def test_a_slider_moves_the_design_and_the_address(chromium: Browser, exported: 
         slider = page.get_by_role("slider", name="limit of stress, at most")
         slider.fill("2")
         shown.wait("explorer.panel.answer.thresholds[0] === 2")
-        answer = model.predict({"stress": 2.0, "frequency": 2.0})
+        answer = model.predict({**model.problem.box.nominal, "stress": 2.0})
         assert shown.answer()["point"] == pytest.approx(list(answer.point.values()))
         assert shown.text("#objective") != before
         assert page.get_by_role("spinbutton", name="limit of stress, at most").input_value() == "2"
