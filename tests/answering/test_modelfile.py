@@ -38,7 +38,20 @@ def model() -> Model:
     rows = evaluated(make_beam(), simulate_beam, 12).rows
     now = datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=UTC)
     rest = (
-        Evaluation(90, "failed", "refine", rows[0].point, {}, "mesh „schief“", "log\nof it", now, 1.25, "host:12"),
+        Evaluation(
+            90,
+            "failed",
+            "refine",
+            rows[0].point,
+            {},
+            failure="mesh „schief“",
+            cause="design",
+            log="log\nof it",
+            started=now,
+            seconds=1.25,
+            worker="host:12",
+            thresholds=AT,
+        ),
         Evaluation(91, "running", "run", rows[1].point, {}),
     )
     return make_model(Evaluations(make_beam(), (*rows, *rest)), Learner(0), QUICK, 3)

@@ -17,8 +17,8 @@ from cbabo.methods.settings import DefaultSettings, PaperSettings, Settings
 from cbabo.network.pcm import PCM
 from cbabo.numerics.codec import decode, encode, pack, unpack
 from cbabo.numerics.threads import one_thread
+from cbabo.numerics.versions import versions
 from cbabo.solver.library import Library
-from cbabo.storage.store import versions
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.failures import fit_failure_model
 from cbabo.surrogate.posterior import Posterior, without_repeats

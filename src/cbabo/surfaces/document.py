@@ -23,8 +23,8 @@ from cbabo.domain.problem import Problem
 from cbabo.methods.settings import PaperSettings
 from cbabo.model import Model
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.numerics.versions import versions
 from cbabo.solver import continuous, library
-from cbabo.storage.store import versions
 from cbabo.surfaces.records import ACTIVE_SHARE
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.failures import FailureModel
