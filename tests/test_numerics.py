@@ -138,7 +138,7 @@ def test_limits_that_nothing_can_meet() -> None:
 
 
 def test_a_maximum_over_many_stresses() -> None:
-    """Kinks everywhere: probabilities are lower or answers more careful, but promises are kept."""
+    """Kinks everywhere: probabilities are lower or answers more careful, but the stated probabilities hold."""
     random = np.random.default_rng(5)
     weights, offsets = random.normal(size=(12, 4)), random.random(12)
     problem = Problem(
@@ -206,7 +206,7 @@ def test_one_output_that_hardly_moves_on_a_large_offset() -> None:
 
 
 def test_a_variable_that_hardly_moves_on_a_large_offset() -> None:
-    """A range of 1e-3 at 1e6 has a handful of digits left; what was foretold of a design is still found again."""
+    """A range of 1e-3 at 1e6 has a handful of digits left; the prediction of a proposed design is still matched."""
     problem = Problem(
         "offset",
         [Real("a", 1e6, 1e6 + 1e-3), Real("b", 10.0, 30.0)],

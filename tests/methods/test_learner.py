@@ -7,12 +7,13 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 
 from cbabo.errors import StorageError
 from cbabo.methods.learner import Learner
 from cbabo.methods.training import Trainee
 from cbabo.network.pcm import PCM, Adam
+from cbabo.numerics.codec import pack, unpack
 from cbabo.surrogate import Hyperparameters
 from cbabo.surrogate.posterior import FitState
 
@@ -109,10 +110,16 @@ def test_a_strange_header_is_refused(meta: object) -> None:
 
 
 def test_a_newer_state_is_refused_by_its_format() -> None:
-    tensors = load(Learner(3).to_bytes())
-    meta = json.loads(bytes(tensors["meta"].tolist()))
-    tensors["meta"] = torch.tensor(list(json.dumps({**meta, "format": 99}).encode()), dtype=torch.uint8)
+    plain, tensors = unpack(Learner(3).to_bytes())
     with pytest.raises(
-        StorageError, match=r"^the learner's state has format 99, expected 2; use the version that wrote it$"
+        StorageError, match=r"^the learner's state has format 99, expected 3; use the version that wrote it$"
     ):
-        Learner.from_bytes(save(tensors))
+        Learner.from_bytes(pack({**plain, "format": 99}, tensors))
+
+
+def test_a_state_of_the_last_format_keeps_its_place() -> None:
+    """Its surrogates are fitted from scratch; the next batch is numbered as it would have been."""
+    meta = {"format": 2, "iteration": 7, "sobol": 84, "formed": 30}
+    content = save({"meta": torch.tensor(list(json.dumps(meta).encode()), dtype=torch.uint8)})
+    learner = Learner.from_bytes(content)
+    assert (learner.iteration, learner.sobol_position, learner.trainee) == (7, 84, None)

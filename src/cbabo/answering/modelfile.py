@@ -79,7 +79,9 @@ def read_model(path: Path) -> dict[str, Any]:
     try:
         header, tensors = unpack(content)
     except ValueError as error:
-        raise ModelError(f"{path}: the file is damaged or not a model ({error}); save the model again") from error
+        raise ModelError(
+            f"{path}: the file is damaged, not a model, or of an older version ({error}); save the model again"
+        ) from error
     try:
         known = header["format"]
         if not isinstance(known, int):

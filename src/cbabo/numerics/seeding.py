@@ -31,8 +31,7 @@ def _checked_seed(seed: object) -> int:
 
 
 def _hash_words(names: tuple[str | int, ...]) -> list[int]:
-    typed = (
-        f"str:{n}" if isinstance(n, str) else f"int:{int(n)}" for n in names
-    )  # The names 3 and np.int64(3) are equal.
+    # Conversion to int makes 3 and np.int64(3) the same name.
+    typed = (f"str:{n}" if isinstance(n, str) else f"int:{int(n)}" for n in names)
     digest = hashlib.sha256("\x1f".join(typed).encode()).digest()
     return [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 32, 4)]

@@ -124,9 +124,8 @@ def _direction(u: Tensor, gradient: Tensor, B: Tensor, lower: Tensor) -> tuple[T
     g = gradient * free
     factor, info = torch.linalg.cholesky_ex(B_free)
     lost = info != 0
-    if bool(
-        lost.any()
-    ):  # B is not positive definite because of rounding; it is reset and the step is steepest descent.
+    # Where B is not positive definite because of rounding, it is reset and the step is steepest descent.
+    if bool(lost.any()):
         B[lost] = _first_curvature(gradient[lost])
         factor[lost] = torch.linalg.cholesky(B[lost])
     s = -torch.cholesky_solve(g.unsqueeze(-1), factor).squeeze(-1)

@@ -81,9 +81,8 @@ def fit(
     if warm is not None:
         check_same_problem(warm, x, y)
     with one_thread(), torch.no_grad():
-        x, y = (
-            t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y)
-        )  # Alignment affects the last bits.
+        # The alignment in memory affects the last bits of the results, so that all data are copied.
+        x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))
         d = x.shape[1]
         centre, scale = standardisation(y)
         finite = centre.isfinite() & scale.isfinite()

@@ -339,7 +339,8 @@ def condition(
     """
     check_data(x, y, least=1)
     check_same_problem(hyperparameters, x, y)
-    x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))  # Alignment affects the last bits.
+    # The alignment in memory affects the last bits of the results, so that all data are copied.
+    x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))
     if centre is None or scale is None:
         centre, scale = standardisation(y)
     factor, noise = factorise(x, hyperparameters)

@@ -62,9 +62,8 @@ def correlation_and_slope(
         k = correlation(left_factor, right_factor)
         return k, k
     h = torch.bmm(left_factor, right_factor)
-    replace_rows = (
-        torch.Tensor.index_copy if h.requires_grad else torch.Tensor.index_copy_
-    )  # Autograd needs its inputs unchanged.
+    # Autograd needs its inputs unchanged.
+    replace_rows = torch.Tensor.index_copy if h.requires_grad else torch.Tensor.index_copy_
     rough = (family == ROUGH).nonzero().squeeze(-1)
     e = (h[rough] * -10.0).clamp_min(_MIN_SQUARE).sqrt()
     decay = (-e).exp()
