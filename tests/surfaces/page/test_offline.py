@@ -162,7 +162,7 @@ def test_a_slider_moves_the_design_and_the_address(chromium: Browser, exported: 
         assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == pytest.approx(answer.point)
         page.goto("about:blank")
         opened(shown, link)
-        assert shown.answer()["thresholds"] == [2, 2]
+        assert shown.answer()["thresholds"] == [2, 4]
         shown.shot("offline")
 
 
@@ -171,7 +171,7 @@ def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) 
         page = opened(shown, exported).page
         undo = page.get_by_role("button", name="Undo")
         assert undo.is_disabled()
-        for name, thresholds in (("Strictest", [1, 6]), ("Most relaxed", [9, 2]), ("Nominal", [5, 2])):
+        for name, thresholds in (("Strictest", [1, 6]), ("Most relaxed", [9, 2]), ("Nominal", [5, 4])):
             page.get_by_role("button", name=name).click()
             shown.wait(f"String(explorer.panel.answer.thresholds) === '{thresholds[0]},{thresholds[1]}'")
         undo.click()
