@@ -23,8 +23,8 @@ from cbabo.network.pcm import PCM
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.checksum import checksum
 from cbabo.numerics.threads import one_thread
+from cbabo.numerics.versions import versions
 from cbabo.solver.library import Library
-from cbabo.storage.store import versions
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.failures import fit_failure_model
 from cbabo.surrogate.posterior import Posterior, training_evaluations

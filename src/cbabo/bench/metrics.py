@@ -128,11 +128,6 @@ def mean_interval(samples: Sequence[ArrayLike], seed: int = 0) -> Interval:
     return average_interval([samples], seed)
 
 
-def paired_interval(samples: Sequence[ArrayLike], rivals: Sequence[ArrayLike], seed: int = 0) -> Interval:
-    """Return the mean of the differences samples - rivals, entry by entry, and its interval."""
-    return mean_interval(differences(samples, rivals), seed)
-
-
 def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> Interval:
     """Return the average over problems of each one's mean, and its interval; problems are not resampled."""
     kept = [clean for samples in problems if (clean := _clean(samples))]
@@ -143,14 +138,6 @@ def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> 
     tail = (100.0 - _COVERED) / 2
     low, high = np.percentile(draws, [tail, 100.0 - tail])
     return Interval(float(np.mean([np.concatenate(s).mean() for s in kept])), float(low), float(high))
-
-
-def differences(samples: Sequence[ArrayLike], rivals: Sequence[ArrayLike]) -> list[FloatArray]:
-    """Subtract rivals from samples entry by entry; seeds and thresholds must match."""
-    if len(samples) != len(rivals):
-        raise InputError(f"rivals: expected {len(samples)} seeds, got {len(rivals)}; give the same seeds of both")
-    pairs = [_alike(samples=mine, rivals=theirs) for mine, theirs in zip(samples, rivals, strict=True)]
-    return [mine - theirs for mine, theirs in pairs]
 
 
 def _resample(samples: list[FloatArray], generator: np.random.Generator) -> FloatArray:

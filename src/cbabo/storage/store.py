@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,11 +20,10 @@ from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError, StudyLockedError
 from cbabo.methods.settings import Settings
+from cbabo.numerics.versions import versions
 from cbabo.storage.database import Database
 from cbabo.storage.lock import HEARTBEAT_SECONDS, Holder, beat, read_holder, write_holder
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, STUDIES
-
-_RECORDED = ("cbabo", "numpy", "scipy", "torch", "botorch", "gpytorch")
 
 
 @dataclass(frozen=True)
@@ -328,14 +326,3 @@ def _text(value: str) -> str:
 
 def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, tz=UTC)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of this package and of what it computes with."""
-    found = {}
-    for name in _RECORDED:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

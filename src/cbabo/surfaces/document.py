@@ -19,7 +19,7 @@ from cbabo.answering.model import Model
 from cbabo.answering.quality import LEVELS, judge
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
-from cbabo.storage.store import versions
+from cbabo.numerics.versions import versions
 from cbabo.surrogate import Surrogates
 
 FORMAT = 1

@@ -10,7 +10,7 @@ from cbabo.decisions.recommend import Intent
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.problem import Problem
 from cbabo.numerics.arrays import FloatArray
-from cbabo.storage.store import versions
+from cbabo.numerics.versions import versions
 from cbabo.study.study import Study
 from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
