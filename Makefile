@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test lint bench-smoke system clean
+# Under CI=true the tests run under coverage (pyproject.toml says how), and fail below its least total.
+ifeq ($(CI),true)
+COVERAGE := --cov --cov-report=term
+endif
+
+.PHONY: install demo test lint wheel-smoke bench-smoke system clean
 
 install: $(STAMP)
 
@@ -19,24 +24,35 @@ demo: install
 	$(BIN)/cbabo demo
 
 test: install system
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
 
-lint: install
+lint: install system
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@sh scripts/lint-page.sh
+
+# Build the wheel, and use it in a clean environment without any extra.
+wheel-smoke: install
+	rm -rf dist build/wheel-smoke
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(PYTHON) -m venv build/wheel-smoke
+	build/wheel-smoke/bin/python -m pip install --quiet --constraint constraints.txt torch==2.13.0
+	build/wheel-smoke/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	cd build/wheel-smoke && bin/python ../../scripts/wheel_smoke.py
 
 bench-smoke: install
+	$(BIN)/python benchmarks/install.py --smoke
 	$(BIN)/python benchmarks/storage.py --smoke
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
 	$(BIN)/python benchmarks/explorer.py --smoke
 
-# What the tests need from the system: found, or installed where we are root on Debian; otherwise tests say what is missing.
+# What tests and linters need from the system: found, or installed where we are root on Debian; otherwise they say what is missing.
 system:
 	@sh scripts/system-packages.sh
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build demo test-artefacts
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov node_modules dist build demo test-artefacts

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Find or install what the tests need from the system: a PostgreSQL server, a browser. Never fails: a test that misses
-# something says so (it is skipped, or fails where CI=true).
+# Find or install what the tests and linters need from the system: a PostgreSQL server, a browser, Node.js. Never fails:
+# a test that misses something says so (it is skipped, or fails where CI=true), and so does scripts/lint-page.sh.
 set -u
 have_postgres() {
     command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
@@ -8,9 +8,13 @@ have_postgres() {
 have_browser() {
     command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
 }
+have_node() {
+    command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1
+}
 missing=""
 have_postgres || missing="$missing postgresql"
 have_browser || missing="$missing chromium fonts-dejavu-core"
+have_node || missing="$missing nodejs npm"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing:$missing"
@@ -19,6 +23,6 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 ||
         echo "could not install:$missing"
 else
-    echo "not found:$missing (tests that need it will say so)"
+    echo "not found:$missing (what needs it will say so)"
 fi
 exit 0

@@ -20,6 +20,10 @@ class InputError(CbaboError, ValueError):
     """Something the user stated (a problem, a file, a threshold, a point) is not acceptable."""
 
 
+class MissingExtraError(CbaboError, ImportError):
+    """An optional part of the package was used, and what it needs is not installed."""
+
+
 class StorageError(CbaboError):
     """The database cannot be used: missing, damaged, or of another version."""
 

@@ -8,12 +8,10 @@ from cbabo.bench.metrics import (
     Tally,
     average_interval,
     calibration,
-    differences,
     gaps,
     losses,
     mean_interval,
     outcomes,
-    paired_interval,
     tally,
 )
 from cbabo.errors import InputError
@@ -131,19 +129,6 @@ def test_seeds_that_differ_widen_the_interval() -> None:
     interval = mean_interval(seeds)
     assert interval.low < 0.8
     assert interval.high > 2.2
-
-
-def test_pairs_take_out_what_both_share() -> None:
-    base = np.random.default_rng(0).normal(0.0, 100.0, size=(3, 50))
-    interval = paired_interval(base + 1.0, base)
-    assert (interval.low, interval.mean, interval.high) == pytest.approx((1.0, 1.0, 1.0))
-
-
-def test_pairs_need_the_same_seeds_and_thresholds() -> None:
-    with pytest.raises(InputError, match="baseline: expected 2 seeds, got 1"):
-        differences([[1.0], [2.0]], [[1.0]])
-    with pytest.raises(InputError, match="baseline: expected one entry for each of samples"):
-        differences([[1.0, 2.0]], [[1.0]])
 
 
 def test_every_problem_counts_the_same() -> None:

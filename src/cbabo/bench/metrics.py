@@ -131,11 +131,6 @@ def mean_interval(samples: Sequence[ArrayLike], seed: int = 0) -> Interval:
     return average_interval([samples], seed)
 
 
-def paired_interval(samples: Sequence[ArrayLike], baseline: Sequence[ArrayLike], seed: int = 0) -> Interval:
-    """Return the mean of the differences samples - baseline, entry by entry, and its interval."""
-    return mean_interval(differences(samples, baseline), seed)
-
-
 def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> Interval:
     """Return the average over problems of each one's mean, and its interval; problems are not resampled."""
     kept = [clean for samples in problems if (clean := _clean(samples))]
@@ -146,14 +141,6 @@ def average_interval(problems: Sequence[Sequence[ArrayLike]], seed: int = 0) -> 
     tail = (100.0 - COVERAGE) / 2
     low, high = np.percentile(draws, [tail, 100.0 - tail])
     return Interval(float(np.mean([np.concatenate(s).mean() for s in kept])), float(low), float(high))
-
-
-def differences(samples: Sequence[ArrayLike], baseline: Sequence[ArrayLike]) -> list[FloatArray]:
-    """Subtract baseline from samples entry by entry; seeds and thresholds must match."""
-    if len(samples) != len(baseline):
-        raise InputError(f"baseline: expected {len(samples)} seeds, got {len(baseline)}; give the same seeds of both")
-    pairs = [_alike(samples=mine, baseline=theirs) for mine, theirs in zip(samples, baseline, strict=True)]
-    return [mine - theirs for mine, theirs in pairs]
 
 
 def _resample(samples: list[FloatArray], generator: np.random.Generator) -> FloatArray:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from cbabo.errors import SurrogateError
+from cbabo.errors import MissingExtraError, SurrogateError
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, check_query, standardisation
 
@@ -170,17 +170,6 @@ class Surrogates:
         mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return mean, gradient * self.scale.unsqueeze(-1)
 
-    def mean_std_and_gradients(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return means, standard deviations (b x q each) and their derivatives by x (b x q x d each) at x (b x d)."""
-        check_query(x, self.x.shape[1])
-        parts = []
-        with torch.no_grad():
-            for part in _chunks(x, self._chunk):
-                prediction = self.predict(part)
-                parts.append((prediction.mean, prediction.std, *prediction.gradients()))
-        mean, std, dmean, dstd = (torch.cat(p) for p in zip(*parts, strict=True))
-        return mean, std, dmean, dstd
-
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Return leave-one-out means and standard deviations with noise of all evaluations (n x q each, natural units).
 
@@ -208,8 +197,16 @@ class Surrogates:
         """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, on unit-cube inputs (see `botorch`).
 
         warp: the warp of the outputs; with it the posterior is in natural units.
+        Needs the `bench` extra.
         """
-        from cbabo.surrogate.botorch import as_botorch
+        try:
+            from cbabo.surrogate.botorch import as_botorch
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("cbabo"):
+                raise
+            raise MissingExtraError(
+                f"to_botorch needs {error.name}, which is missing; install it by: pip install 'cbabo[bench]'"
+            ) from error
 
         return as_botorch(self, warp)
 
@@ -302,19 +299,6 @@ class Prediction:
             return (
                 s._input_gradient(w.mul_(slope), self._u, self._stretch_slope, at) * inverse_square.unsqueeze(-2)
             ).sum(0)
-
-    def gradients(self) -> tuple[Tensor, Tensor]:
-        """Return dmean/dx and dstd/dx (b x q x d each)."""
-        s = self._surrogates
-        with torch.no_grad():
-            per_square = s.hyperparameters.lengthscales.pow(-2).unsqueeze(-2)
-            dmean = s._input_gradient(self._slope * s.weights.unsqueeze(-2), self._u, self._stretch_slope) * (
-                s.scale[:, None, None] * per_square
-            )
-            w = torch.linalg.solve_triangular(s.factor, self._v, upper=False, left=False)
-            std_factor = self._std_factor.T.unsqueeze(-1)
-            dstd = s._input_gradient(w.mul_(self._slope), self._u, self._stretch_slope) * (-std_factor * per_square)
-        return dmean.transpose(0, 1), dstd.transpose(0, 1)
 
     @property
     def _std_factor(self) -> Tensor:

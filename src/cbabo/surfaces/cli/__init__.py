@@ -1,6 +1,6 @@
 """The command line: the same verbs as the Python interface, and no mathematics.
 
-Exit codes: 0 done, 1 failed, 2 the user's input is wrong, 130 interrupted by Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 the user's input is wrong or an optional part is not installed, 130 interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cbabo.errors import CbaboError, InputError, StudyError, StudyLockedError
+from cbabo.errors import CbaboError, InputError, MissingExtraError, StudyError, StudyLockedError
 from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
 from cbabo.surfaces.cli.options import CommandInterruptedError
 
@@ -56,7 +56,9 @@ def main() -> None:
     except CommandInterruptedError as error:
         _end(str(error), _INTERRUPTED)
     except CbaboError as error:
-        wrong_input = isinstance(error, InputError | StudyError) and not isinstance(error, StudyLockedError)
+        wrong_input = isinstance(error, InputError | StudyError | MissingExtraError) and not isinstance(
+            error, StudyLockedError
+        )
         _end(str(error), 2 if wrong_input else 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import pandas as pd
 import typer
 
-from cbabo.errors import InputError
+from cbabo.errors import InputError, MissingExtraError
 from cbabo.surfaces.cli.cluster import connected
 from cbabo.surfaces.cli.options import FormatOption, interrupted
 from cbabo.surfaces.cli.printing import print_frame
@@ -154,6 +154,6 @@ def _extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("cbabo"):
             raise
-        raise InputError(
+        raise MissingExtraError(
             f"bench needs {error.name}, which is missing; install it by: pip install 'cbabo[bench]'"
         ) from error

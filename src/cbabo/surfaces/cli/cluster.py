@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from cbabo.errors import InputError
+from cbabo.errors import InputError, MissingExtraError
 from cbabo.evaluators.function import describe
 
 _CONNECT_SECONDS = 6
@@ -27,7 +27,7 @@ def connected(address: str | None) -> Iterator[Executor | None]:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ModuleNotFoundError as error:
-        raise InputError("--dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'") from error
+        raise MissingExtraError("--dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'") from error
     try:
         get_address_host_port(address)
     except ValueError as error:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cbabo.errors import InputError
+from cbabo.errors import InputError, MissingExtraError
 from cbabo.evaluators.function import Evaluate, load_function
 from cbabo.surfaces.cli.options import CommandInterruptedError, StudyArgument, names_database, open_study, read_file
 from cbabo.surfaces.cli.printing import simulator_output
@@ -40,7 +40,7 @@ def serve(
 
         from cbabo.surfaces.web.app import make_app
     except ModuleNotFoundError as error:
-        raise InputError(
+        raise MissingExtraError(
             f"serve: the package {error.name} is missing; install it by: pip install 'cbabo[web]'"
         ) from error
     from cbabo.numerics.threads import one_thread

@@ -156,7 +156,7 @@ export class Library {
 
   // One program from each of the nearest entries, and from the best that is good here too; the best result by the means.
   #nearest(asked) {
-    const { d, q } = this;
+    const { q } = this;
     const tries = asked.map(({ thresholds, bound }) => this.#starts(thresholds, bound).map((entry) => this.#tried(entry, bound)));
     const flat = tries.flat();
     const means = this.#means(Float64Array.from(flat.flatMap((t) => Array.from(t.x))), flat.length);

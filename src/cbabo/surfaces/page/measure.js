@@ -1,7 +1,6 @@
 // Spending evaluations on an answer: by the server's evaluator in the background, or by hand through a form.
 
 import { byId, el, replace } from "./dom.js";
-import { text } from "./numbers.js";
 
 const EVERY = 400; // milliseconds between two looks at a job
 
