@@ -20,7 +20,7 @@ from cbabo.numerics.threads import one_thread
 from cbabo.numerics.versions import versions
 from cbabo.solver.library import Library
 from cbabo.surrogate import Forms, Surrogates, Warp
-from cbabo.surrogate.failures import fit_failure_model
+from cbabo.surrogate.failures import FailureModel
 from cbabo.surrogate.posterior import Posterior, without_repeats
 
 FORMAT = 3
@@ -32,6 +32,7 @@ class _Parts:
 
     surrogates: Surrogates
     warp: Warp | None
+    failure_model: FailureModel | None
     network: PCM | None
     library: Library | None
 
@@ -50,13 +51,17 @@ def write_model(path: Path, fitted: Fitted) -> None:
         raise InputError(f"{path}: the model cannot be written ({error}); choose another place") from error
 
 
-def model_bytes(fitted: Fitted) -> bytes:
-    """Return a model as the content of a file."""
+def model_bytes(fitted: Fitted, *, complete: bool = True) -> bytes:
+    """Return a model as the content of a file; complete: compute what answers, if that was not done yet."""
     answers_by_network = isinstance(fitted.settings, PaperSettings)
-    network = fitted.pcm if answers_by_network or "pcm" in vars(fitted) else fitted.network
-    library = None if answers_by_network else fitted.fast_map.library
+    network, library = fitted.network, fitted.library
+    if "pcm" in vars(fitted) or (complete and answers_by_network):
+        network = fitted.pcm
+    if "fast_map" in vars(fitted) or (complete and not answers_by_network):
+        library = fitted.fast_map.library
     posterior = fitted.posterior
-    plain, tensors = encode(_Parts(posterior.surrogates, posterior.warp, network, library))
+    parts = _Parts(posterior.surrogates, posterior.warp, posterior.failure_model, network, library)
+    plain, tensors = encode(parts)
     header: dict[str, Any] = {
         "format": FORMAT,
         "versions": versions(),
@@ -76,6 +81,11 @@ def read_model(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read ({error.strerror}); check the path") from error
+    return model_arguments(content, path)
+
+
+def model_arguments(content: bytes, path: Path) -> dict[str, Any]:
+    """Return what a model is made of from the content of a file; path: what messages call it."""
     try:
         header, tensors = unpack(content)
     except ValueError as error:
@@ -115,13 +125,12 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
     h = parts.surrogates.hyperparameters
     warped = parts.warp is not None and h.family is not None and h.stretch is not None
     forms = Forms(parts.warp, h.family, h.stretch) if warped else None  # type: ignore[arg-type]
-    failure_model = fit_failure_model(evaluations) if calibrated else None
     return {
         "problem": problem,
         "method": method,
         "seed": header["seed"],
         "evaluations": evaluations,
-        "posterior": Posterior(problem, measured, parts.surrogates, forms, failure_model=failure_model),
+        "posterior": Posterior(problem, measured, parts.surrogates, forms, failure_model=parts.failure_model),
         "network": parts.network,
         "library": parts.library,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import qmc
 from torch import Tensor
 
 from cbabo.domain.evaluations import Evaluations
@@ -15,6 +14,8 @@ from cbabo.numerics.seeding import child
 
 def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list[Point]:
     """Return a Latin hypercube of this many legal points."""
+    from scipy.stats import qmc  # Slow to import, and only the beginning of a study needs it.
+
     sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
     return space.spread(sampler.random(count))
 

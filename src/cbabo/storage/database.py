@@ -52,7 +52,7 @@ class Database:
     def existing(cls, url: str) -> Database:
         """Open a database that exists, of whatever revision."""
         database = cls(url)
-        if database._file is not None and not database._file.exists():
+        if database.file is not None and not database.file.exists():
             raise InputError(f"{database.label}: there is no such database; check the path, or create a study first")
         return database
 
@@ -60,8 +60,8 @@ class Database:
     def create(cls, url: str) -> Database:
         """Open a database, laying out the tables if it is empty."""
         database = cls(url)
-        if database._file is not None and not database._file.parent.is_dir():
-            raise InputError(f"{database.label}: the folder {database._file.parent} does not exist; create it first")
+        if database.file is not None and not database.file.parent.is_dir():
+            raise InputError(f"{database.label}: the folder {database.file.parent} does not exist; create it first")
         if database.revision() is None:
             database.upgrade()
         database._check_revision()
@@ -128,10 +128,11 @@ class Database:
     @property
     def shared(self) -> bool:
         """Whether other processes can see it (a database in memory is this process's alone)."""
-        return self.locks_rows or self._file is not None
+        return self.locks_rows or self.file is not None
 
     @property
-    def _file(self) -> Path | None:
+    def file(self) -> Path | None:
+        """The file of a SQLite database; None for others, and for one in memory."""
         return _sqlite_file(self.url)
 
     @contextmanager

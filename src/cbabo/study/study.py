@@ -102,6 +102,26 @@ class Study:
         return self._store.record.versions
 
     @property
+    def storage_file(self) -> Path | None:
+        """The SQLite file that holds the study; None for other databases, and for one in memory."""
+        return self._store.database.file
+
+    @property
+    def storage_label(self) -> str:
+        """The database, without passwords."""
+        return self._store.database.label
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can open the study."""
+        return self._store.database.shared
+
+    @property
+    def learner_state(self) -> bytes | None:
+        """The method's state after its last iteration, as bytes; None before the first."""
+        return self._store.learner()[1]
+
+    @property
     def evaluations(self) -> Evaluations:
         """Everything asked for so far, as a frozen table; later evaluations do not change it."""
         return Evaluations(self.problem, self._store.evaluations())
@@ -244,8 +264,7 @@ class Study:
         from cbabo.methods.learner import Learner
         from cbabo.model import make_model
 
-        _, state = self._store.learner()
-        return make_model(evaluations, Learner.from_bytes(state), self.settings, self.seed)
+        return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
 
     def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
         if not isinstance(outputs, Mapping):

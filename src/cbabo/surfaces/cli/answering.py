@@ -11,6 +11,7 @@ import typer
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
 from cbabo.evaluators.function import Evaluate, load_function
+from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.cli.options import (
     Format,
     FormatOption,
@@ -56,9 +57,9 @@ def predict(
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
-        print_frame(opened.model().predict_many(read_limits(file), probability=probability).to_frame(), form)
+        print_frame(cached_model(opened).predict_many(read_limits(file), probability=probability).to_frame(), form)
         return
-    _show(answer_record(opened.model().predict(_thresholds(opened.problem, at), probability=probability)), form)
+    _show(answer_record(cached_model(opened).predict(_thresholds(opened.problem, at), probability=probability)), form)
 
 
 def refine(
@@ -70,12 +71,19 @@ def refine(
     ] = None,
     form: FormatOption = "table",
 ) -> None:
-    """Verify an answer with one simulation and improve it with a second."""
+    """Verify an answer with one simulation and improve it with a second.
+
+    The exit code is 1 where the best measured design breaks a limit; which one, and by how much, is said.
+    """
     opened = open_study(study)
     thresholds, evaluate = _thresholds(opened.problem, at), _evaluate(study, evaluator)
     with simulator_output():
         answer = opened.refine(thresholds, evaluate, evaluations)
     _show(answer_record(answer), form)
+    if answer.status == "measured":
+        broken = [text for text in answer.warnings if text.startswith("the measured design breaks")]
+        typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)
+        raise typer.Exit(1)
 
 
 def recommend(
@@ -88,7 +96,9 @@ def recommend(
     """Propose limits from what should be tightened or may be loosened; the others stay locked."""
     opened = open_study(study)
     intents = read_intents(tighten, loosen)
-    found = opened.model().recommend(_thresholds(opened.problem, at), intents)
+    model = cached_model(opened)
+    found = model.recommend(_thresholds(opened.problem, at), intents)
+    keep_model(opened, model)
     record = recommendation_record(found)
     _show(record if form == "json" else _flat(record), form)
 

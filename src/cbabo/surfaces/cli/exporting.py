@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cbabo.errors import InputError
+from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.cli.options import (
     LoosenOption,
     SetOption,
@@ -39,7 +40,9 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
     from cbabo.surfaces.page import single_file
 
     opened = open_study(study, changes)
-    page = single_file(document(opened.model(), opened.name))
+    model = cached_model(opened)
+    page = single_file(document(model, opened.name))
+    keep_model(opened, model)
     _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
     typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
@@ -68,8 +71,10 @@ def export_report(
 
 def export_model(study: StudyArgument, file: _File, changes: SetOption = None) -> None:
     """Write the model; Model.load reads it."""
-    model = open_study(study, changes).model()
+    opened = open_study(study, changes)
+    model = cached_model(opened)
     _write(file, study, lambda: model.save(file))
+    keep_model(opened, model)
     typer.echo(f"Wrote the model of {len(model.evaluations.complete)} measured designs to {file}.")
 
 

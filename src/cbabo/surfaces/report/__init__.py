@@ -11,6 +11,7 @@ from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.problem import Problem
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.versions import versions
+from cbabo.study.modelcache import cached_model
 from cbabo.study.study import Study
 from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
@@ -45,7 +46,7 @@ def report(study: Study, thresholds: ThresholdsLike | None = None, intents: Mapp
     thresholds: the limits to answer, else the nominal ones and some from strictest to most relaxed; intents: of the
     recommendation from the nominal limits, else every limit that can is loosened.
     """
-    model, problem = study.model(), study.problem
+    model, problem = cached_model(study), study.problem
     rows = _chosen(problem) if thresholds is None else problem.box.array(thresholds)
     nominal = problem.box.nominal
     body = joined(

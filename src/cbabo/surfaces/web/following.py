@@ -16,6 +16,7 @@ from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, ModelError
 from cbabo.evaluators.function import describe
 from cbabo.model import Model
+from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
 
@@ -97,11 +98,13 @@ class Follower:
     def _read(self, rows: Evaluations) -> Reading:
         study = self.study
         try:
-            model = study.model()
+            model = cached_model(study)
         except CbaboError as error:
             empty = empty_document(study.problem, study.name, study.seed, rows.rows)
             return _reading(rows, None, str(error), empty)
-        return _reading(rows, model, None, document(model, study.name))
+        reading = _reading(rows, model, None, document(model, study.name))
+        keep_model(study, model)
+        return reading
 
 
 def _reading(rows: Evaluations, model: Model | None, problem: str | None, content: dict[str, Any]) -> Reading:
