@@ -134,6 +134,20 @@ def test_the_page_agrees_with_python_on_a_thousand_thresholds(
         )
 
 
+def test_the_page_leaves_out_the_requirements_that_python_leaves_out(chromium: Browser, tmp_path: Path) -> None:
+    """With many entries, requirements that come near their bounds in none have no rows in the programs."""
+    model = model_of(make_beam(), simulate_beam, count=30, settings=SOLVER.replace(library=80))
+    box = model.problem.box
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.3, 1.3, (200, len(box.names))))
+    expected = model.predict_many(thresholds, fast=True)
+    assert len(model.fast_map.near) < len(box.scales)
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / "beam.html"))
+        assert shown.page.evaluate("explorer.answers.map.library.near") == model.fast_map.near.tolist()
+        found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
+    assert np.array([answer["point"] for answer in found]) == pytest.approx(expected.points, abs=1e-6)
+
+
 def test_the_page_follows_the_tuning_in_its_document(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
