@@ -11,6 +11,7 @@ import yaml
 from cbabo import Settings
 from cbabo.errors import InputError, StudyError
 from cbabo.evaluators.command import CommandEvaluator
+from cbabo.methods.settings import PRESETS
 from cbabo.surfaces.cli.examples import STUDY
 from cbabo.surfaces.studyfile import StudyFile, json_schema, lasting_url
 
@@ -221,10 +222,13 @@ def test_the_evaluator(path: Path) -> None:
 def test_the_schema_knows_the_settings() -> None:
     schema = json_schema()
     json.dumps(schema)
-    settings = schema["$defs"]["Settings"]
-    assert set(Settings.model_fields) | {"preset"} == set(settings["properties"])
-    assert settings["additionalProperties"] is False
-    assert all("description" in field for field in settings["properties"].values())
+    for method, kind in PRESETS.items():
+        settings = schema["$defs"][kind.__name__]
+        assert set(kind.model_fields) | {"preset"} == set(settings["properties"])
+        assert settings["properties"]["preset"]["const"] == method
+        assert settings["additionalProperties"] is False
+        assert all("description" in field for field in settings["properties"].values())
+    assert schema["$defs"]["PaperSettings"]["required"] == ["preset"]
     assert schema["required"] == ["problem"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE, ThresholdBox, Thresholds, ThresholdsLike
 from cbabo.numerics.arrays import FloatArray
 
-_FARTHEST = 1e3
+FARTHEST = 1e3
 """Of theta: a limit that is a thousand ranges away is as good as one at infinity, and its square is still a number."""
 
 
@@ -42,7 +42,7 @@ class Query:
     def of(cls, box: ThresholdBox, given: ThresholdsLike) -> Query:
         """Read thresholds given by name, as a table, or as rows."""
         rows = box.array(given)
-        return cls(box, rows, np.clip(box.to_theta(rows), -_FARTHEST, _FARTHEST))
+        return cls(box, rows, np.clip(box.to_theta(rows), -FARTHEST, FARTHEST))
 
     @classmethod
     def at(cls, box: ThresholdBox, theta: FloatArray) -> Query:

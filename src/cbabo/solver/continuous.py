@@ -56,6 +56,12 @@ class SolverTuning:
     """Least price of an infeasible answer, in standard deviations of the objective."""
     theta_step: float = 1e-6
     """Step of the central differences by theta, along which bounds are smooth."""
+    least_multiplier: float = 1e-12
+    """Least multiplier in the balance of a margin, so that its logarithm is finite."""
+    price_span: float = 60.0
+    """Width of the interval of log prices, above the price itself, in which the one that the probability demands is sought."""
+    price_halvings: int = 40
+    """How often that interval is halved."""
 
 
 TUNING = SolverTuning()
@@ -297,16 +303,16 @@ class Solver:
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r); or for many designs at once, all being b x r."""
-        cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), 1e-12) * std)
+        cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), TUNING.least_multiplier) * std)
 
         def at(log_price: FloatArray) -> FloatArray:
             return np.asarray(np.sqrt(2.0 * np.clip(log_price[..., None] - cost, 0.0, 0.5 * TUNING.widest**2)))
 
         least = low = np.full(cost.shape[:-1], np.log(self.price))
-        high = np.where(np.prod(ndtr(at(low)), -1) >= probability, low, low + 60.0)
+        high = np.where(np.prod(ndtr(at(low)), -1) >= probability, low, low + TUNING.price_span)
         if (high == least).all():
             return at(least)
-        for _ in range(40):
+        for _ in range(TUNING.price_halvings):
             middle = 0.5 * (low + high)
             enough = np.prod(ndtr(at(middle)), -1) >= probability
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)

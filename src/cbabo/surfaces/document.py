@@ -1,7 +1,8 @@
 """The explorer's document: everything that the page computes with, as JSON with arrays in base64.
 
-The map from limits to designs and the surrogates stand in it whole, so that the page answers without a server. What is written
-here is read by the page's map.js and surrogates.js; another map or surrogate is a change to these three.
+It contains the map from limits to designs, the surrogates, and the numbers that tune the algorithms which the page repeats, so
+that the page answers without a server. The page's map.js and surrogates.js read it; another map or surrogate is a change to all
+three.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from cbabo.decisions import recommend, tradeoff
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
+from cbabo.domain.query import FARTHEST
 from cbabo.methods.settings import PaperSettings
 from cbabo.model import Model
+from cbabo.numerics import qp
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.numerics.versions import versions
 from cbabo.solver import continuous, library
 from cbabo.surfaces.records import ACTIVE_SHARE
-from cbabo.surrogate import Surrogates
+from cbabo.surrogate import Surrogates, gp, warp
 from cbabo.surrogate.failures import FailureModel
 
 FORMAT = 2
@@ -53,6 +56,7 @@ def empty_document(problem: Problem, name: str, seed: int, evaluations: tuple[Ev
         "format": FORMAT,
         "study": {"name": name, "seed": seed, "versions": versions()},
         "problem": problem_record(problem),
+        "tuning": _tuning(),
         "evaluations": [_evaluation(problem, row) for row in evaluations],
     }
 
@@ -132,9 +136,13 @@ def _recommend(model: Model) -> dict[str, float]:
 def _tuning() -> dict[str, Any]:
     """State the numbers that the page shares with Python; they are written once, in Python."""
     return {
-        "fast_map": asdict(library.TUNING),
-        "solver": asdict(continuous.TUNING),
-        "recommend": asdict(recommend.TUNING),
+        "fast_map": _numbers(library.TUNING),
+        "solver": _numbers(continuous.TUNING),
+        "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
+        "recommend": _numbers(recommend.TUNING),
+        "min_variance": gp.TUNING.min_variance,
+        "max_argument": warp.TUNING.max_argument,
+        "farthest": FARTHEST,
         "same_design": SAME_DESIGN,
         "probability_slack": PROBABILITY_SLACK,
         "bound_slack": BOUND_SLACK,
@@ -144,9 +152,13 @@ def _tuning() -> dict[str, Any]:
     }
 
 
+def _numbers(tuning: Any) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(tuning).items()}
+
+
 def _surrogates(model: Model) -> dict[str, Any]:
-    warp = model.posterior.warp
-    warps = {} if warp is None else {f"warp_{f.name}": _array(getattr(warp, f.name)) for f in fields(warp)}
+    given = model.posterior.warp
+    warps = {} if given is None else {f"warp_{f.name}": _array(getattr(given, f.name)) for f in fields(given)}
     return {**_processes(model.surrogates), **warps}
 
 

@@ -169,14 +169,20 @@ class StudyFile:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file."""
     schema = _StudyFile.model_json_schema()
-    settings = Settings.model_json_schema()
-    schema["$defs"] |= settings.pop("$defs", {})
-    preset = {"default": "default", "description": "Where the other settings start from.", "enum": list(PRESETS)}
-    settings["properties"] = {"preset": preset, **settings["properties"]}
-    schema["$defs"]["Settings"] = settings
+    stated = []
+    for method, kind in PRESETS.items():
+        settings = kind.model_json_schema()
+        schema["$defs"] |= settings.pop("$defs", {})
+        preset: dict[str, Any] = {"const": method, "description": "The method that these settings belong to."}
+        settings["properties"] = {"preset": preset, **settings["properties"]}
+        if method == "default":
+            preset["default"] = "default"
+        else:
+            settings["required"] = ["preset"]
+        schema["$defs"][kind.__name__] = settings
+        stated.append({"$ref": f"#/$defs/{kind.__name__}"})
     section = schema["$defs"]["StudySection"]["properties"]
-    stated = {"$ref": "#/$defs/Settings"}
-    section["settings"] = {"anyOf": [stated, {"type": "null"}], "description": section["settings"]["description"]}
+    section["settings"] = {"anyOf": [*stated, {"type": "null"}], "description": section["settings"]["description"]}
     schema["properties"]["study"] = {"anyOf": [{"$ref": "#/$defs/StudySection"}, {"type": "null"}]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

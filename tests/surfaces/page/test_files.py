@@ -8,10 +8,13 @@ import json
 import re
 
 import numpy as np
+import pytest
 
 from cbabo import Model, Problem
+from cbabo.numerics import qp
 from cbabo.problems import get
-from cbabo.surfaces.document import document, embedded, problem_record, units
+from cbabo.solver import library
+from cbabo.surfaces.document import document, embedded, empty_document, problem_record, units
 from cbabo.surfaces.page import files, single_file
 from learned import QUICK, model_of, valley
 
@@ -53,6 +56,40 @@ def test_modules_import_in_single_lines_and_share_no_names() -> None:
         for name in re.findall(r"^(?:export )?(?:async )?(?:const|let|class|function) (\w+)", text, re.MULTILINE):
             assert name not in names, f"{name} stands in {file} and in {names[name]}"
             names[name] = file
+
+
+OF_THE_PAGE = {
+    "surrogates.js": ["ABREAST", "ROUGH", "ADDITIVE"],
+    "answers.js": ["VISIBLE"],
+    "propose.js": ["SLICE", "TURN", "ASKED", "NOT_FOLLOWED"],
+}
+"""Numbers of presentation, codes and words; whatever else a module computes with comes from the document."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "answers.js",
+        "library.js",
+        "map.js",
+        "problem.js",
+        "propose.js",
+        "quadratic.js",
+        "requirements.js",
+        "surrogates.js",
+    ],
+)
+def test_numbers_shared_with_python_come_from_the_document(name: str) -> None:
+    text = files()[name].decode()
+    found = [n for line in re.findall(r"^(?:const|let) (.*?) =", text, re.MULTILINE) for n in re.findall(r"\w+", line)]
+    assert found == OF_THE_PAGE.get(name, [])
+
+
+def test_every_document_states_the_numbers_shared_with_python(model: Model) -> None:
+    stated = document(model, "beam")["tuning"]
+    assert stated == empty_document(model.problem, "beam", 0, ())["tuning"]
+    assert stated["fast_map"]["corrections"] == list(library.TUNING.corrections)
+    assert stated["programs"]["guesses"] == qp.GUESSES
 
 
 def test_no_module_writes_html() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,13 @@ from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real
 from cbabo.decisions.recommend import Wish
 from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.errors import InputError
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
+from cbabo.numerics import qp
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver import continuous, library
+from cbabo.surrogate import gp
 from learned import (
     QUICK,
     edged,
@@ -107,7 +112,7 @@ def test_the_page_agrees_with_python_on_a_thousand_thresholds(
         problem, simulate = PROBLEMS[name]
         model = model_of(problem(), simulate, count=24, settings=settings)
     box = model.problem.box
-    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.05, 1.05, (1000, len(box.names))))
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.3, 1.3, (1000, len(box.names))))
     expected = model.predict_many(thresholds, fast=True)
     with window(chromium, offline=True) as shown:
         opened(shown, write(model, tmp_path / f"{name}.html"))
@@ -127,6 +132,50 @@ def test_the_page_agrees_with_python_on_a_thousand_thresholds(
         assert np.array_equal(
             [answer["status"] == "verified" for answer in found], [i in expected.measured for i in range(1000)]
         )
+
+
+def test_the_page_leaves_out_the_requirements_that_python_leaves_out(chromium: Browser, tmp_path: Path) -> None:
+    """With many entries, requirements that come near their bounds in none have no rows in the programs."""
+    model = model_of(make_beam(), simulate_beam, count=30, settings=SOLVER.replace(library=80))
+    box = model.problem.box
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.3, 1.3, (200, len(box.names))))
+    expected = model.predict_many(thresholds, fast=True)
+    assert len(model.fast_map.near) < len(box.scales)
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / "beam.html"))
+        assert shown.page.evaluate("explorer.answers.map.library.near") == model.fast_map.near.tolist()
+        found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
+    assert np.array([answer["point"] for answer in found]) == pytest.approx(expected.points, abs=1e-6)
+
+
+def test_the_page_follows_the_tuning_in_its_document(
+    chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other numbers Python finds other designs, and the page finds the same: it holds no copies of its own."""
+    thresholds = valley().box.from_theta(np.random.default_rng(1).random((100, 2)))
+    before = model_of(valley(), simulate_valley, count=24, settings=SOLVER).predict_many(thresholds, fast=True)
+    changes = {
+        library: {
+            "rough_guesses": 0,
+            "rough_iterations": 4,
+            "corrections": (5.0,),
+            "margin_corrections": 1,
+            "penalty": 3.0,
+        },
+        continuous: {"widest": 1.5, "price_span": 2.0, "price_halvings": 5},
+        qp: {"central": 0.3, "step_fraction": 0.6},
+        gp: {"min_variance": 1e-3},
+    }
+    for module, numbers in changes.items():
+        monkeypatch.setattr(module, "TUNING", replace(module.TUNING, **numbers))  # type: ignore[attr-defined]
+    model = model_of(valley(), simulate_valley, count=24, settings=SOLVER)
+    expected = model.predict_many(thresholds, fast=True)
+    assert np.abs(expected.points - before.points).max() > 1e-3
+    with window(chromium, offline=True) as shown:
+        opened(shown, write(model, tmp_path / "valley.html"))
+        found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
+    assert np.array([answer["point"] for answer in found]) == pytest.approx(expected.points, abs=1e-6)
+    assert np.array([answer["std"] for answer in found]) == pytest.approx(expected.moments[1], abs=1e-6)
 
 
 def test_curves_and_measured_designs_are_those_of_python(chromium: Browser, tmp_path: Path) -> None:
@@ -182,12 +231,15 @@ def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) 
             assert not page.is_visible(selector)
 
 
-@pytest.mark.parametrize("settings", [QUICK.replace(inner_steps=30), SOLVER], ids=["network", "solver"])
+IN_ROUNDS = QUICK.replace(inner_steps=30, recommend_candidates=2000, recommend_rounds=16)
+
+
+@pytest.mark.parametrize("settings", [IN_ROUNDS, SOLVER], ids=["network", "solver"])
 @pytest.mark.parametrize(("first", "second"), [("loosen", "lock"), ("tighten", "loosen")])
 def test_recommended_limits_are_as_good_as_pythons(
     chromium: Browser, tmp_path: Path, settings: Settings, first: str, second: str
 ) -> None:
-    """The page's draws are its own, so that the proposals differ, but not what they are worth."""
+    """The page's draws are its own, so that the proposals differ, but their scores hardly do."""
     model = model_of(make_beam(), simulate_beam, count=30, settings=settings)
     base, intents = {"stress": 3.0, "frequency": 3.0}, {"stress": first, "frequency": second}
     names = list(base)
@@ -216,8 +268,8 @@ def test_recommended_limits_are_as_good_as_pythons(
     follows = wish.follows(theta[1:])
     assert follows[0] == follows[1]
     assert follows[0] == (found["warnings"] == [])
-    worth = wish.utility(theta[1:], value[0] - value[1:])
-    assert worth[0] >= worth[1] - 0.15 * abs(worth[1]) - 0.05
+    score = wish.utility(theta[1:], value[0] - value[1:])
+    assert score[0] >= score[1] - 0.15 * abs(score[1]) - 0.05
     assert [change["intent"] for change in found["changes"]] == [first, second]
     assert found["improvement"] == pytest.approx(found["objective_before"] - found["objective_after"])
     alone = [model.predict_many([[after[0], 3.0]], fast=True), model.predict_many([[3.0, after[1]]], fast=True)]
@@ -225,13 +277,93 @@ def test_recommended_limits_are_as_good_as_pythons(
     assert [change["effect"] for change in found["changes"]] == pytest.approx(effects, abs=1e-5)
 
 
-def test_without_a_server_too_a_recommendation_says_why_not(chromium: Browser, exported: str) -> None:
+PROPOSE = """async ([settings, thresholds, intents]) => {
+    const { answers, stated } = explorer;
+    Object.assign(stated.recommend, settings);
+    const rank = answers.rank;
+    let ranked = 0;
+    answers.rank = (rows, tolerance) => ((ranked += rows.length), rank.call(answers, rows, tolerance));
+    const found = await explorer.recommend.ask({ thresholds, intents });
+    answers.rank = rank;
+    return { found, ranked };
+}"""
+
+
+@pytest.mark.parametrize("settings", [IN_ROUNDS, SOLVER], ids=["network", "solver"])
+def test_locked_limits_stay_equal_and_candidates_and_rounds_are_the_documents(
+    chromium: Browser, tmp_path: Path, settings: Settings
+) -> None:
+    made = settings.replace(recommend_candidates=100, recommend_rounds=4)
+    model = model_of(make_beam(), simulate_beam, count=30, settings=made)
+    base = {"stress": 3.3000000000000003, "frequency": 2.9000000000000004}
     with window(chromium, offline=True) as shown:
-        page = opened(shown, f"{exported}#at.stress=1&at.frequency=6").page
+        page = opened(shown, write(model, tmp_path / "beam.html")).page
+        for locked, other in (("stress", "frequency"), ("frequency", "stress")):
+            for intent in ("tighten", "loosen"):
+                result = page.evaluate(PROPOSE, [{}, base, {locked: "lock", other: intent}])
+                assert result["ranked"] == 1 + 100 + 2  # The base, all candidates, and every limit moved back once.
+                after = {change["limit"]: change["after"] for change in result["found"]["changes"]}
+                assert after[locked] == base[locked]
+                expected = model.recommend(base, {locked: "lock", other: intent})  # type: ignore[arg-type]
+                assert expected.thresholds[locked] == base[locked]
+        for candidates, rounds, ranked in ((60, 0, 1 + 60), (7, 5, 1 + 7), (40, 3, 1 + 40 + 2)):
+            stated = {"candidates": candidates, "rounds": rounds}
+            assert page.evaluate(PROPOSE, [stated, base, {"stress": "loosen"}])["ranked"] == ranked
+
+
+@pytest.mark.parametrize(
+    ("at", "intents", "noted"),
+    [
+        ((3.0, 3.0), ("lock", "lock"), "every limit is locked"),
+        ((9.0, 3.0), ("loosen", "lock"), "stress is at its loosest already and cannot be loosened further"),
+        ((1.0, 6.0), ("tighten", "tighten"), "frequency is at its strictest already"),
+        ((12.5, 3.0), ("tighten", "lock"), "the base of stress must lie between 1 and 9, got 12.5"),
+        ((1.0, 6.0), ("lock", "loosen"), "the nearest that can be met: "),
+        ((9.0, 3.0), ("loosen", "loosen"), "stress is at its loosest already and cannot be loosened further"),
+    ],
+)
+def test_without_a_server_too_a_recommendation_says_why_not(
+    chromium: Browser, exported: str, model: Model, at: tuple[float, float], intents: tuple[str, str], noted: str
+) -> None:
+    base, wish = ({"stress": pair[0], "frequency": pair[1]} for pair in (at, intents))
+    try:
+        expected = list(model.recommend(base, wish).answer.warnings)  # type: ignore[arg-type]
+    except InputError as error:
+        expected = [str(error)]
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress={at[0]}&at.frequency={at[1]}").page
+        for name, intent in wish.items():
+            page.get_by_role("group", name=name).get_by_label(str(intent)).check()
         page.get_by_role("button", name="Recommend").click()
-        page.locator("#proposal .worse").wait_for()
-        assert shown.text("#proposal").startswith("recommend: no candidate near the base obeys its limits; the nearest")
+        page.locator("#proposal .worse").first.wait_for()
+        found = page.locator("#proposal p.worse").all_inner_texts()
         assert page.get_by_role("button", name="Recommend").is_enabled()
+    assert len(found) == len(expected)
+    assert noted in found[0]
+    assert found[0].split("met: ")[0] == expected[0].split("met: ")[0]
+
+
+def test_limits_outside_their_ranges_are_answered_as_they_were_asked(
+    chromium: Browser, exported: str, model: Model
+) -> None:
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{exported}#at.stress=12.25&at.frequency=2").page
+        answer = model.predict({"stress": 12.25, "frequency": 2.0})
+        assert shown.answer()["thresholds"] == [12.25, 2]
+        assert shown.answer()["point"] == pytest.approx(list(answer.point.values()))
+        assert shown.answer()["probability"] == pytest.approx(answer.probability_feasible)
+        assert page.locator("#warnings p").all_inner_texts() == list(answer.warnings)
+        field = page.get_by_role("spinbutton", name="limit of frequency, at least")
+        assert page.get_by_role("spinbutton", name="limit of stress, at most").input_value() == "12.25"
+        field.fill("100")
+        page.keyboard.press("Enter")
+        shown.wait("explorer.panel.answer.thresholds[1] === 100")
+        assert len(model.predict({"stress": 12.25, "frequency": 100.0}).warnings) == 2
+        assert page.locator("#warnings p").all_inner_texts()[:2] == list(
+            model.predict({"stress": 12.25, "frequency": 100.0}).warnings
+        )
+        assert shown.text("#status") == "Unreachable"
+        shown.shot("outside")
 
 
 def test_unreachable_limits_say_what_can_be_met(chromium: Browser, exported: str) -> None:
@@ -282,13 +414,9 @@ def test_keyboard_alone_does_everything(chromium: Browser, exported: str) -> Non
         field.fill("3.5")
         page.keyboard.press("Enter")
         shown.wait("explorer.panel.answer.thresholds[1] === 3.5")
-        field.fill("100")  # beyond the range: its end
+        field.fill("")  # Nothing stays what it was.
         page.keyboard.press("Enter")
-        shown.wait("explorer.panel.answer.thresholds[1] === 6")
-        assert field.input_value() == "6"
-        field.fill("1000")
-        page.keyboard.press("Enter")
-        assert field.input_value() == "6"
+        assert field.input_value() == "3.5"
         shown.wait("document.getElementById('spoken').textContent.includes('probability of feasibility')")
 
 

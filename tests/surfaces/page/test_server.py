@@ -91,6 +91,42 @@ def test_verify_in_the_background_then_improve(chromium: Browser, study: Study) 
         shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
 
 
+def test_an_answer_that_breaks_a_limit_is_shown_as_measured_and_can_be_improved(
+    chromium: Browser, study: Study
+) -> None:
+    def weaker(point: dict[str, float]) -> dict[str, float]:
+        return {**simulate_beam(point), "stress": 4.5}
+
+    with served(study, weaker) as address, window(chromium) as shown:
+        page = opened(shown, address, "&at.stress=4&at.frequency=3").page
+        asked: list[object] = []
+        page.on("request", lambda r: asked.append(r.post_data_json) if r.url.endswith("/api/refine") else None)
+        page.get_by_role("button", name="Verify").click()
+        shown.wait("document.getElementById('status').textContent === 'Measured: breaks a limit'")
+        assert page.locator("#status .sign.measured").count() == 1
+        assert shown.text("#probability") == "broken"
+        assert "the measured design breaks stress <= 4 by 0.5" in shown.text("#warnings")
+        assert page.evaluate("explorer.verified.size") == 0
+        assert len(study.evaluations) == 33
+        shown.wait("explorer.answers.measured.length === 33")  # The newer model does not replace what was measured.
+        assert shown.text("#status") == "Measured: breaks a limit"
+        assert page.get_by_role("button", name="Verify").is_disabled()
+        shown.shot("measured")
+        page.get_by_role("button", name="Improve").click()
+        shown.wait("!explorer.measure.busy && !document.querySelector('#measure progress')")
+        assert shown.text("#status") == "Measured: breaks a limit"
+        assert [row.kind for row in study.evaluations[32:]] == ["refine", "refine"]
+        limits = {"stress": 4, "frequency": 3}
+        assert asked == [{"thresholds": limits, "evaluations": 1}] * 2
+        slider = page.get_by_role("slider", name="limit of stress, at most")
+        for stress in ("6", "4"):  # Once the limits have moved, the newer model's prediction is shown.
+            slider.fill(stress)
+            shown.wait(f"explorer.panel.answer.thresholds[0] === {stress}")
+        assert shown.text("#status") in ("Predicted", "Unreachable")
+        assert page.get_by_role("button", name="Improve").is_disabled()
+        assert page.get_by_role("button", name="Verify").is_enabled()
+
+
 def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp_path: Path) -> None:
     study = Study.create(
         make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=16)

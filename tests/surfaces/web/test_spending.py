@@ -40,8 +40,10 @@ def test_verify_then_improve_spend_one_evaluation_each(study: Study) -> None:
     assert job["limits"] == AT
     assert [row.kind for row in study.evaluations[32:]] == ["refine"]
     assert client.get("/api/follow").json()["verified"] == [job["answer"]]
-    job = spend(client, 2)
-    assert job["spent"] <= 1  # the verified design is not measured again
+    first = dict(study.evaluations[-1].point)
+    job = spend(client, 1)
+    assert job["spent"] == 1
+    assert dict(study.evaluations[-1].point) != first  # The verified design is not measured again.
     assert job["answer"]["status"] == "verified"
     assert len(study.evaluations) == 32 + 1 + job["spent"]
     assert len(client.get("/api/follow").json()["verified"]) == 1
@@ -104,6 +106,15 @@ def test_a_point_is_handed_out_and_its_outputs_are_taken(client: TestClient, stu
     again = client.post("/api/evaluations/33", json={"outputs": outputs}, headers=ALLOWED)
     assert again.status_code == 409
     assert "already complete" in again.json()["error"]
+
+
+def test_a_point_that_breaks_a_limit_is_measured_and_not_verified(client: TestClient) -> None:
+    handed = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED).json()
+    outputs = {**simulate_beam(handed["point"]), "stress": AT["stress"] + 1.0}
+    told = client.post(f"/api/evaluations/{handed['id']}", json={"outputs": outputs}, headers=ALLOWED).json()
+    assert told["answer"]["status"] == "measured"
+    assert "the measured design breaks stress <= " in told["answer"]["warnings"][0]["warning"]
+    assert client.get("/api/follow").json()["verified"] == []
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-// The answer: the design, what it is believed to do, and how it stands to its limits.
+// The answer: the design, what is predicted or measured of it, and how it stands to its limits.
 
 import { byId, el, replace, say } from "./dom.js";
 import { percent, short, text, withUnit } from "./numbers.js";
 import { sign } from "./plot.js";
 
-const WORDS = { predicted: "Predicted", verified: "Verified: measured", unreachable: "Unreachable" };
+const WORDS = { predicted: "Predicted", verified: "Verified: measured", measured: "Measured: breaks a limit", unreachable: "Unreachable" };
 
 export class AnswerPanel {
   constructor(problem, accept) {
@@ -12,7 +12,7 @@ export class AnswerPanel {
     this.accept = accept; // takes the closest reachable limits
     this.outputs = problem.requirements.map((r) => new OutputRow(r, problem.units[r.name]));
     this.variables = problem.variables.map((v) => new VariableRow(v));
-    replace(byId("outputs"), head(["", "output", "bar", "value", "", "limit", "room"]), ...this.outputs.map((row) => row.element));
+    replace(byId("outputs"), head(["", "output", "bar", "value", "", "limit", "slack"]), ...this.outputs.map((row) => row.element));
     replace(byId("design"), head(["variable", "bar", "value", "range"]), ...this.variables.map((row) => row.element));
     const { objective } = problem;
     this.objective = { value: el("span", { id: "objective" }), spread: el("small") };
@@ -41,7 +41,7 @@ export class AnswerPanel {
     }
     say(this.objective.value, text(answer.mean[0], 5));
     say(this.objective.spread, `${answer.std[0] > 0 ? ` ± ${text(answer.std[0], 2)}` : ""} ${objective.unit}`);
-    say(this.chance.what, answer.status === "verified" ? "all limits, as measured" : "probability that all limits are obeyed");
+    say(this.chance.what, isMeasured(answer) ? "all limits, as measured" : "probability that all limits are obeyed");
     say(this.chance.value, chance(answer));
     this.#warn(answer, settled);
     this.outputs.forEach((row, i) => row.show(standings[i]));
@@ -53,7 +53,7 @@ export class AnswerPanel {
     const lines = (answer.warnings ?? []).map((warning) => el("p", {}, warning));
     if (answer.status === "unreachable") {
       const limits = settled ? answer.closest() : undefined;
-      const line = el("p", {}, "No design is believed to obey these limits");
+      const line = el("p", {}, "No design is predicted to obey these limits");
       if (limits === null) line.append(", nor the most relaxed ones");
       line.append(". ");
       if (limits) line.append(`The closest that can be met: ${this.#changes(answer.thresholds, limits)}. `,
@@ -103,9 +103,14 @@ export async function copied(button, content) {
   setTimeout(() => (button.textContent = before), 1500);
 }
 
+// Whether an answer is a design that was run, be it that it obeys the limits or not.
+export function isMeasured(answer) {
+  return answer.status === "verified" || answer.status === "measured";
+}
+
 function chance(answer) {
-  if (answer.status !== "verified") return percent(answer.probability);
-  return answer.probability > 0.5 ? "obeyed" : "broken";
+  if (!isMeasured(answer)) return percent(answer.probability);
+  return answer.status === "verified" ? "obeyed" : "broken";
 }
 
 class OutputRow {
@@ -124,10 +129,10 @@ class OutputRow {
       el("span", { class: "bar", "aria-hidden": "true" }, ...Object.values(this.bar)), this.value, this.spread, this.limit, this.word);
   }
 
-  show({ limit, mean, std, room, standing }) {
+  show({ limit, mean, std, slack, standing }) {
     const c = this.constraint;
     const ends = c.limit === null ? [c.low, c.high] : [limit - 0.5 * c.scale, limit + 0.5 * c.scale];
-    const [low, high] = [Math.min(ends[0], mean - 2 * std), Math.max(ends[1], mean + 2 * std)];
+    const [low, high] = [Math.min(ends[0], limit, mean - 2 * std), Math.max(ends[1], limit, mean + 2 * std)];
     const at = (v) => `${(100 * (v - low)) / (high - low)}%`;
     const span = (part, a, b) => {
       part.style.left = at(Math.min(a, b));
@@ -145,7 +150,7 @@ class OutputRow {
     say(this.value, text(mean));
     say(this.spread, std > 0 ? `± ${text(std, 2)}` : "");
     say(this.limit, `${c.sign > 0 ? "≤" : "≥"} ${text(limit)}`);
-    say(this.word, { slack: `slack ${text(room, 3)}`, active: "active", violated: `over by ${text(-room, 3)}` }[standing]);
+    say(this.word, { slack: `slack ${text(slack, 3)}`, active: "active", violated: `over by ${text(-slack, 3)}` }[standing]);
   }
 }
 

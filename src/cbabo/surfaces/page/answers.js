@@ -1,36 +1,38 @@
 // Answers for any limits, computed here from the document, and measured designs beside them.
 
 import { DesignMap } from "./map.js";
-import { between } from "./numbers.js";
 import { Problem } from "./problem.js";
+import { Requirements } from "./requirements.js";
 import { Surrogates } from "./surrogates.js";
 
-const VISIBLE = 0.01;
-const CLOSE = 0.01; // of a limit's range: nearer than this a limit is active, however sure its output is
+const VISIBLE = 0.01; // A share of the range of the objective.
 
 export class Answers {
   constructor(stated) {
-    this.problem = new Problem(stated.problem);
+    const { tuning } = stated;
+    this.tuning = tuning;
+    this.problem = new Problem(stated.problem, tuning);
     this.evaluations = stated.evaluations;
     this.measured = stated.evaluations.filter((e) => e.state === "complete");
     this.units = this.measured.map((e) => this.problem.unit(e.point));
     this.known = stated.map !== undefined;
     if (this.known) {
-      this.surrogates = new Surrogates(stated.surrogates);
-      this.map = new DesignMap(stated.map, this.problem, this.surrogates, this.measured);
+      this.surrogates = new Surrogates(stated.surrogates, tuning);
+      this.requirements = new Requirements(this.problem, this.surrogates);
+      this.map = new DesignMap(stated.map, this.problem, this.requirements, this.measured, tuning);
     }
   }
 
   // Designs, means, deviations and probabilities for many rows of thresholds.
   many(rows) {
-    const { problem, surrogates } = this;
+    const { problem, surrogates, requirements } = this;
     const found = this.map.designs(rows).map((design) => ({ ...design, ...problem.legal(design.x) }));
     this.#complete(found);
     return rows.map((thresholds, b) => {
       const { point, evaluation, value, z: means, s: deviations } = found[b];
       if (evaluation) return { ...measuredAnswer(thresholds, evaluation), value };
       const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
-      const probability = this.#probability(thresholds, means, deviations);
+      const probability = requirements.probability(requirements.bounds(problem.theta(thresholds)), means, deviations);
       return {
         thresholds,
         point,
@@ -38,32 +40,54 @@ export class Answers {
         std: natural.map((n) => n.std),
         probability,
         status: probability >= this.map.least ? "predicted" : "unreachable",
-        value: value ?? problem.goal * natural[0].mean, // less is better; a library's in the units in which it was learned
+        value: value ?? problem.goal * natural[0].mean, // Less is better; a library's is in the units in which it was learned.
       };
     });
   }
 
-  // A difference of the objective that is worth looking at: a share of the range that was measured.
+  // The least difference of the objective that a picture should show: a share of the range that was measured.
   get visible() {
     const values = this.measured.map((e) => e.outputs[0]);
     return VISIBLE * (Math.max(...values) - Math.min(...values));
   }
 
+  // One answer, with sentences about limits that lie outside their range.
   one(thresholds) {
-    return this.many([thresholds])[0];
+    return { ...this.many([thresholds])[0], warnings: this.problem.outside(thresholds) };
+  }
+
+  // For rows of thresholds what decides between them: value, less being better, and whether they can be met. A network's designs
+  // are judged by their means, within a tolerance; a library's by the probability that they aim at.
+  rank(rows, tolerance) {
+    const { problem, surrogates } = this;
+    if (this.map.library) return this.many(rows).map(({ value, status }) => ({ value, feasible: status !== "unreachable" }));
+    const designs = this.map.designs(rows).map(({ x }) => problem.legal(x).unit);
+    const q = problem.outputs.length;
+    const z = surrogates.means(Float64Array.from(designs.flat()), rows.length);
+    return rows.map((thresholds, b) => {
+      const mean = problem.outputs.map((_, j) => surrogates.natural(j, z[b * q + j], 0).mean);
+      const feasible = problem.slacks(mean, thresholds).every((slack) => slack >= -tolerance);
+      return { value: problem.goal * mean[0], feasible };
+    });
   }
 
   // How each output stands to its limits.
   standings(answer) {
-    const rooms = this.problem.rooms(answer.mean, answer.thresholds);
+    const slacks = this.problem.slacks(answer.mean, answer.thresholds);
     return this.problem.requirements.map((r, i) => ({
       ...r,
       limit: this.problem.limit(r, answer.thresholds),
       mean: answer.mean[r.output],
       std: answer.std[r.output],
-      room: rooms[i],
-      standing: standing(rooms[i], answer.std[r.output], r.constraint.scale),
+      slack: slacks[i],
+      standing: this.#standing(slacks[i], answer.std[r.output], r.constraint),
     }));
+  }
+
+  // violated: broken by more than a standard deviation, or measured and broken at all; active: close to the limit.
+  #standing(slack, std, constraint) {
+    if (slack < -Math.max(std, this.problem.tolerance(constraint))) return "violated";
+    return slack <= Math.max(2 * std, this.tuning.active_share * constraint.scale) ? "active" : "slack";
   }
 
   // The measured design nearest to a point, in the unit cube.
@@ -86,11 +110,15 @@ export class Answers {
       .map((e) => ({ id: e.id, limits: moving.map((i) => this.#strictest(problem.movable[i], e)), objective: e.outputs[0] }));
   }
 
-  // Limits near these that the model believes reachable: on the way to the most relaxed, then without what need not move.
+  // Limits near these that are predicted to be reachable: on the way to the most relaxed, then without what need not move.
   closest(thresholds) {
     const { problem } = this;
     const reached = (row) => this.one(row).status !== "unreachable";
-    const at = (share) => thresholds.map((t, i) => t + share * (problem.movable[i].relaxed - t));
+    const at = (share) =>
+      thresholds.map((t, i) => {
+        const { sign, relaxed } = problem.movable[i];
+        return t + share * sign * Math.max(sign * (relaxed - t), 0); // Beyond its range a limit is relaxed enough.
+      });
     const shares = Array.from({ length: 21 }, (_, i) => i / 20);
     const found = this.many(shares.map(at)).findIndex((a) => a.status !== "unreachable");
     if (found < 0) return null;
@@ -105,21 +133,6 @@ export class Answers {
     open.forEach((design, b) => Object.assign(design, { z: z.subarray(b * q, (b + 1) * q), s: s.subarray(b * q, (b + 1) * q) }));
   }
 
-  // That every limit is obeyed; outputs are taken as independent, two limits on one output as one interval.
-  #probability(thresholds, z, s) {
-    const { problem, surrogates } = this;
-    const high = problem.outputs.map(() => Infinity);
-    const low = problem.outputs.map(() => -Infinity);
-    for (const r of problem.requirements) {
-      const j = r.output;
-      const bound = (surrogates.warped(j, problem.limit(r, thresholds)) - surrogates.centre[j]) / surrogates.scale[j];
-      const room = (bound - z[j]) / s[j];
-      if (r.constraint.sign * surrogates.orientation(j) > 0) high[j] = Math.min(high[j], room);
-      else low[j] = Math.max(low[j], room);
-    }
-    return high.reduce((all, top, j) => all * between(low[j], top), 1);
-  }
-
   #strictest(constraint, evaluation) {
     const needed = Math.max(
       ...constraint.outputs.map((name) => constraint.sign * evaluation.outputs[this.problem.outputs.indexOf(name)]),
@@ -131,9 +144,4 @@ export class Answers {
 function measuredAnswer(thresholds, evaluation) {
   const { point, outputs } = evaluation;
   return { thresholds, point, mean: outputs, std: outputs.map(() => 0), probability: 1, status: "verified" };
-}
-
-export function standing(room, std, scale) {
-  if (room < -Math.max(std, 1e-9 * scale)) return "violated";
-  return room <= Math.max(2 * std, CLOSE * scale) ? "active" : "slack";
 }

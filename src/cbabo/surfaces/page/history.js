@@ -85,7 +85,7 @@ export function showQuality(problem, quality) {
 
 function scatter(root, rows, name) {
   const seen = rows.map((r) => r.seen).toSorted((a, b) => a - b);
-  const few = Math.floor(seen.length / 100); // wild values would leave no room for the others: they stand at the edge
+  const few = Math.floor(seen.length / 100); // A few extreme values would compress the others: they are drawn at the edge.
   const range = padded(seen.slice(few, seen.length - few));
   const plot = axes(root, {
     x: { label: "measured", ...range },

@@ -1,85 +1,80 @@
 // Answers from a library of solved thresholds, by a few small quadratic programs from the nearest: as Python's library, step by step.
 //
-// Everything is in units of the standardised, warped outputs; m entries, r requirements. A requirement reads
-// sign z[output] <= bound. Where the simulator fails in some region, the risk of that is one output and one requirement more.
+// Everything is in units of the standardised, warped outputs; m entries, r requirements, which read sign z[output] <= bound. The
+// rows of a program are the requirements that come near their bounds in some entry; where the simulator fails in some region, the
+// failure probability is one output and one row more.
 
 import { decoded, normal } from "./numbers.js";
 import { QuadraticProgram } from "./quadratic.js";
 import { Surrogates } from "./surrogates.js";
 
-const NEAR = 1;
-const ROUGHLY = [1, 10]; // guesses and iterations
-const CORRECTIONS = [1, 3, 1e4];
-const MARGINS = 2;
-const ROUNDING = 1e-7;
-const NEARLY = 1e-3;
-const EQUAL = 1e-7;
-const SAME = 1e-9;
-const WIDEST = 5;
-const WIDE = 0.1;
-const SURE = 10;
-
 export class Library {
-  // surrogates: of the outputs; measured: the measured evaluations.
-  constructor(stated, problem, surrogates, measured) {
-    Object.assign(this, { problem, surrogates, measured, price: stated.price, wanted: stated.probability, m: stated.theta.shape[0] });
+  // requirements: the Requirements; measured: the measured evaluations; tuning: the numbers that the document shares with Python.
+  constructor(stated, problem, requirements, measured, tuning) {
+    const { surrogates } = requirements;
+    Object.assign(this, { problem, surrogates, requirements, measured, tuning, price: stated.price, m: stated.theta.shape[0] });
+    this.least = stated.probability - tuning.probability_slack;
+    this.aim = stated.probability;
     for (const name of ["theta", "x", "mean", "std", "slope", "curvature", "multipliers", "margin"]) this[name] = decoded(stated[name]);
-    this.risk = stated.failure_model ? new Surrogates(stated.failure_model.surrogates) : null;
+    this.failures = stated.failure_model ? new Surrogates(stated.failure_model.surrogates, tuning) : null;
     this.d = problem.variables.length;
     this.outputs = problem.outputs.length;
-    this.q = this.outputs + (this.risk ? 1 : 0);
+    this.q = this.outputs + (this.failures ? 1 : 0);
     this.r = problem.requirements.length;
     this.goal = problem.goal * surrogates.orientation(0);
-    this.output = problem.requirements.map((r) => r.output);
-    this.sign = problem.requirements.map((r) => r.constraint.sign * surrogates.orientation(r.output));
-    if (this.risk) {
+    this.near = this.#near();
+    this.output = this.near.map((j) => requirements.output[j]);
+    this.sign = this.near.map((j) => requirements.sign[j]);
+    if (this.failures) {
       this.output.push(this.q - 1);
       this.sign.push(1);
-      this.riskBound = (stated.failure_model.limit - this.risk.centre[0]) / this.risk.scale[0];
+      this.failureBound = (stated.failure_model.limit - this.failures.centre[0]) / this.failures.scale[0];
     }
-    this.room = Array.from({ length: this.outputs }, (_, o) => {
-      let widest = 0;
-      for (let e = 0; e < this.m; e++) widest = Math.max(widest, this.std[e * this.outputs + o]);
-      return Math.max(WIDE, SURE * widest);
+    const { wide, sure, penalty } = tuning.fast_map;
+    this.close = Array.from({ length: this.outputs }, (_, o) => {
+      let largest = 0;
+      for (let e = 0; e < this.m; e++) largest = Math.max(largest, this.std[e * this.outputs + o]);
+      return Math.max(wide, sure * largest);
     });
-    this.penalty = 10 * (1 + Math.max(...this.multipliers));
+    this.penalty = penalty * (1 + Math.max(...this.multipliers));
     this.free = problem.variables.map((v) => v.type === "real");
     this.discrete = this.free.includes(false);
     this.units = measured.map((e) => problem.unit(e.point));
-    this.program = new QuadraticProgram(this.d, this.output.length);
-    this.values = measured.map((e) => this.goal * this.#standard(0, e.outputs[0]));
+    this.program = new QuadraticProgram(this.d, this.output.length, tuning.programs);
+    this.values = measured.map((e) => this.goal * surrogates.standardised(0, e.outputs[0]));
   }
 
   // For each row of thresholds the design (unit cube), and the evaluation if it is a measured one, or else z and s there.
   // Rows go side by side, for the surrogates are quickest with a few designs together.
   answers(rows) {
-    const { movable } = this.problem;
-    const asked = rows.map((row) => {
-      const thresholds = row.map((t, i) => Math.min(Math.max(t, movable[i].low), movable[i].high));
-      return { thresholds, bound: this.#bound(thresholds) };
+    const asked = rows.map((thresholds) => {
+      const theta = this.problem.theta(thresholds);
+      const bound = this.requirements.bounds(theta);
+      const goal = this.near.map((j) => bound[j]);
+      return { thresholds, theta, bound, goal: this.failures ? [...goal, this.failureBound] : goal };
     });
     const solved = this.#solved(asked);
-    return asked.map(({ thresholds, bound }, b) => this.#best([this.#floor(thresholds), this.#entry(bound), solved[b]]));
+    return asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds), this.#entry(bound), solved[b]]));
   }
 
-  // The least expected loss, the first of those that are equal; what is not probable enough comes last. A deviation of the objective
-  // is added: the best of many believed values is mostly the luckiest.
+  // The least expected loss, the first of those that are equal; what is not probable enough comes last. The standard deviation of
+  // the objective is added: the best of many predicted values is mostly an underestimate.
   #best(choices) {
     const some = choices.filter((choice) => choice !== null);
-    const enough = some.some((choice) => choice.chance >= this.wanted - NEARLY);
-    const losses = some.map(({ value, doubt, chance }) =>
-      enough && chance < this.wanted - NEARLY ? Infinity : value + doubt + this.price * (1 - chance),
+    const enough = some.some((choice) => choice.chance >= this.least);
+    const losses = some.map(({ value, deviation, chance }) =>
+      enough && chance < this.least ? Infinity : value + deviation + this.price * (1 - chance),
     );
     const least = Math.min(...losses);
-    return some[losses.findIndex((loss) => loss <= least + EQUAL)];
+    return some[losses.findIndex((loss) => loss <= least + this.tuning.fast_map.equal)];
   }
 
   // The best measured design that obeys the limits.
-  #floor(thresholds) {
+  #incumbent(thresholds) {
     let best = null;
     this.measured.forEach((evaluation, i) => {
       if (best !== null && this.values[i] >= best.value) return;
-      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], doubt: 0, chance: 1 };
+      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], deviation: 0, chance: 1 };
     });
     return best && { ...best, x: this.problem.unit(best.evaluation.point) };
   }
@@ -90,13 +85,14 @@ export class Library {
     return e < 0 ? null : this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
   }
 
-  // What is known already has no chance of its own: if it obeys, it is no better than the best measured design.
+  // A design that was measured has no probability of its own: if it obeys, it is no better than the incumbent.
   #choice(bound, x, z, s) {
-    return { x, z, s, value: this.goal * z[0], doubt: s[0], chance: this.#known(x) ? 0 : this.#chance(bound, z, s) };
+    const chance = this.#isMeasured(x) ? 0 : this.requirements.probability(bound, z, s);
+    return { x, z, s, value: this.goal * z[0], deviation: s[0], chance };
   }
 
-  #known(x) {
-    return this.discrete && this.units.some((u) => u.every((value, i) => Math.abs(value - x[i]) <= SAME));
+  #isMeasured(x) {
+    return this.discrete && this.units.some((u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design));
   }
 
   #bestEntry(bound) {
@@ -110,40 +106,59 @@ export class Library {
   }
 
   #keeps(e, bound) {
+    const { sign, output } = this.requirements;
     for (let j = 0; j < this.r; j++) {
-      if (this.sign[j] * this.mean[e * this.q + this.output[j]] + this.margin[e * this.r + j] > bound[j]) return false;
+      if (sign[j] * this.mean[e * this.q + output[j]] + this.margin[e * this.r + j] > bound[j]) return false;
     }
     return true;
+  }
+
+  // The requirements that come near their bounds in some entry, one at least; all where entries are too few to tell.
+  #near() {
+    const all = Array.from({ length: this.r }, (_, j) => j);
+    const { solved, far } = this.tuning.fast_map;
+    if (this.m < solved) return all;
+    const { sign, output } = this.requirements;
+    const near = new Set();
+    for (let e = 0; e < this.m; e++) {
+      const bound = this.requirements.bounds(Array.from(part(this.theta, e, this.theta.length / this.m)));
+      for (const j of all) {
+        const slack = bound[j] - sign[j] * this.mean[e * this.q + output[j]];
+        if (slack < far * this.margin[e * this.r + j] || this.multipliers[e * this.r + j] > 0) near.add(j);
+      }
+    }
+    return near.size ? all.filter((j) => near.has(j)) : [0];
   }
 
   // A design for each, by the surrogates alone: from the nearest entries, then corrected.
   #solved(asked) {
     const { d, q, outputs } = this;
+    const { corrections, margin_corrections } = this.tuning.fast_map;
     const count = asked.length;
     const states = this.#nearest(asked);
     const side = () => Float64Array.from(states.flatMap((s) => Array.from(s.x)));
-    CORRECTIONS.forEach((more, i) => {
+    corrections.forEach((more, i) => {
       const x = side();
       const { z, J } = this.#seen(x, count);
-      if (i < MARGINS) this.#keepMargins(states, asked, x, z);
+      if (i < margin_corrections) this.#keepMargins(states, asked, x, z);
       states.forEach((state, b) => {
         const H = part(this.curvature, state.entry, d * d).map((h, e) => (e % (d + 1) === 0 ? h + more : h));
-        const goal = asked[b].bound.map((t, j) => t - state.margin[j]);
+        const goal = asked[b].goal.map((t, j) => t - state.margin[j]);
         Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal, state.lam));
       });
     });
-    const { z, s } = this.surrogates.moments(side(), count); // all of them: they are shown
+    const { z, s } = this.surrogates.moments(side(), count); // They are shown, so that all are needed.
     return states.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
   }
 
-  // Margins as they are needed at the designs x: deviations are looked at where a bound is so close that they matter.
+  // Margins as they are needed at the designs x: standard deviations are computed where a bound is so close that they matter.
   #keepMargins(states, asked, x, z) {
     const { q, outputs } = this;
     const close = new Uint8Array(states.length * outputs);
     states.forEach((_, b) => {
-      for (let j = 0; j < this.r; j++) {
-        const room = asked[b].bound[j] - this.sign[j] * z[b * q + this.output[j]];
-        if (room < this.room[this.output[j]]) close[b * outputs + this.output[j]] = 1;
+      for (let j = 0; j < this.near.length; j++) {
+        const slack = asked[b].goal[j] - this.sign[j] * z[b * q + this.output[j]];
+        if (slack < this.close[this.output[j]]) close[b * outputs + this.output[j]] = 1;
       }
     });
     const given = Float64Array.from(states.flatMap((state) => Array.from(state.s)));
@@ -154,10 +169,10 @@ export class Library {
     });
   }
 
-  // One program from each of the nearest entries, and from the best that is good here too; the best result by the means.
+  // One program from the nearest entry, and one from the best that obeys these bounds too; the better result by the means.
   #nearest(asked) {
     const { q } = this;
-    const tries = asked.map(({ thresholds, bound }) => this.#starts(thresholds, bound).map((entry) => this.#tried(entry, bound)));
+    const tries = asked.map(({ theta, bound, goal }) => this.#starts(theta, bound).map((entry) => this.#tried(entry, goal)));
     const flat = tries.flat();
     const means = this.#means(Float64Array.from(flat.flatMap((t) => Array.from(t.x))), flat.length);
     flat.forEach((t, b) => {
@@ -167,30 +182,31 @@ export class Library {
     });
     return tries.map((some) => {
       const least = Math.min(...some.map((t) => t.merit));
-      return some.find((t) => t.merit <= least + EQUAL);
+      return some.find((t) => t.merit <= least + this.tuning.fast_map.equal);
     });
   }
 
-  #starts(thresholds, bound) {
-    const theta = this.problem.theta(thresholds);
+  #starts(theta, bound) {
     const k = theta.length;
-    const distance = Array.from({ length: this.m }, (_, e) => {
-      let sum = 0;
-      for (let i = 0; i < k; i++) sum += (theta[i] - this.theta[e * k + i]) ** 2;
-      return sum;
-    });
-    const near = distance.map((_, e) => e).sort((a, b) => distance[a] - distance[b]).slice(0, NEAR);
+    let [nearest, least] = [0, Infinity];
+    for (let e = 0; e < this.m; e++) {
+      let distance = 0;
+      for (let i = 0; i < k; i++) distance += (theta[i] - this.theta[e * k + i]) ** 2;
+      if (distance < least) [nearest, least] = [e, distance];
+    }
     const good = this.#bestEntry(bound);
-    return [...near, good < 0 ? near[0] : good];
+    return [nearest, good < 0 ? nearest : good];
   }
 
   #tried(entry, bound) {
     const { d, q } = this;
-    const margin = Array.from(this.output, (_, j) => (j < this.r ? this.margin[entry * this.r + j] : 0));
+    const { rough_guesses, rough_iterations } = this.tuning.fast_map;
+    const ofEntry = (values) => this.output.map((_, j) => (j < this.near.length ? values[entry * this.r + this.near[j]] : 0));
+    const margin = ofEntry(this.margin);
     const goal = bound.map((t, j) => t - margin[j]);
     const [x, z] = [part(this.x, entry, d), part(this.mean, entry, q)];
-    const held = Array.from(this.output, (_, j) => (j < this.r ? this.multipliers[entry * this.r + j] : 0));
-    const found = this.#step(x, z, part(this.slope, entry, q * d), part(this.curvature, entry, d * d), goal, held, ROUGHLY);
+    const [J, H] = [part(this.slope, entry, q * d), part(this.curvature, entry, d * d)];
+    const found = this.#step(x, z, J, H, goal, ofEntry(this.multipliers), [rough_guesses, rough_iterations]);
     return { ...found, entry, margin, goal, s: part(this.std, entry, this.outputs) };
   }
 
@@ -214,58 +230,38 @@ export class Library {
     return { x: Float64Array.from(x, (u, i) => Math.min(Math.max(free[i] ? u + p[i] : u, 0), 1)), lam: multipliers };
   }
 
-  #standard(j, y) {
-    return (this.surrogates.warped(j, y) - this.surrogates.centre[j]) / this.surrogates.scale[j];
-  }
-
-  #bound(thresholds) {
-    const bound = this.problem.requirements.map((r, j) => this.sign[j] * this.#standard(r.output, this.problem.limit(r, thresholds)));
-    return this.risk ? [...bound, this.riskBound] : bound;
-  }
-
   #means(x, count) {
     const z = this.surrogates.means(x, count);
-    return this.risk ? beside(z, this.risk.means(x, count), count, this.outputs, 1) : z;
+    return this.failures ? beside(z, this.failures.means(x, count), count, this.outputs, 1) : z;
   }
 
   #seen(x, count) {
     const { z, J } = this.surrogates.meansAndSlopes(x, count);
-    if (!this.risk) return { z, J };
-    const risk = this.risk.meansAndSlopes(x, count);
-    return { z: beside(z, risk.z, count, this.outputs, 1), J: beside(J, risk.J, count, this.outputs * this.d, this.d) };
+    if (!this.failures) return { z, J };
+    const failures = this.failures.meansAndSlopes(x, count);
+    return { z: beside(z, failures.z, count, this.outputs, 1), J: beside(J, failures.J, count, this.outputs * this.d, this.d) };
   }
 
-  // That designs with these means and deviations obey their bounds; the risk of failures has no part in it.
-  #chance(bound, z, s) {
-    const above = Array.from(s, () => Infinity);
-    const below = Array.from(s, () => Infinity);
-    for (let j = 0; j < this.r; j++) {
-      const o = this.output[j];
-      const room = (bound[j] - this.sign[j] * z[o]) / s[o];
-      const side = this.sign[j] > 0 ? above : below;
-      side[o] = Math.min(side[o], room);
-    }
-    return above.reduce((all, top, o) => all * Math.max(normal(top) - normal(-below[o]), 0), 1);
-  }
-
-  // Margins for deviations s and multipliers: as many deviations as each is worth, or as the probability demands.
+  // Margins of the rows for standard deviations s and multipliers: so many deviations as balance their cost against the
+  // probability that they gain, or more where the stated probability demands it.
   #margin(s, lam) {
-    const used = this.output.slice(0, this.r);
-    const cost = used.map((o, j) => Math.log(Math.sqrt(2 * Math.PI) * Math.max(Math.abs(lam[j]), 1e-12) * s[o]));
-    const at = (price) => cost.map((c) => Math.sqrt(2 * Math.min(Math.max(price - c, 0), 0.5 * WIDEST ** 2)));
-    const enough = (price) => at(price).reduce((all, beta) => all * normal(beta), 1) >= this.wanted;
+    const { widest, least_multiplier, price_span, price_halvings } = this.tuning.solver;
+    const used = this.output.slice(0, this.near.length);
+    const cost = used.map((o, j) => Math.log(Math.sqrt(2 * Math.PI) * Math.max(Math.abs(lam[j]), least_multiplier) * s[o]));
+    const at = (price) => cost.map((c) => Math.sqrt(2 * Math.min(Math.max(price - c, 0), 0.5 * widest ** 2)));
+    const enough = (price) => at(price).reduce((all, beta) => all * normal(beta), 1) >= this.aim;
     let low = Math.log(this.price);
     let high = low;
     if (!enough(low)) {
-      high = low + 60;
-      for (let i = 0; i < 40; i++) {
+      high = low + price_span;
+      for (let i = 0; i < price_halvings; i++) {
         const middle = 0.5 * (low + high);
         if (enough(middle)) high = middle;
         else low = middle;
       }
     }
-    const margin = at(high).map((beta, j) => s[used[j]] * beta + ROUNDING);
-    return this.risk ? [...margin, 0] : margin;
+    const margin = at(high).map((beta, j) => s[used[j]] * beta + this.tuning.bound_slack);
+    return this.failures ? [...margin, 0] : margin;
   }
 }
 

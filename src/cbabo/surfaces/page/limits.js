@@ -1,4 +1,4 @@
-// The sliders: one for each limit that may move.
+// The sliders: one for each limit that may move. A slider stays within its range; the number field and the address take any limit.
 
 import { byId, el, replace } from "./dom.js";
 import { rounded, short, withUnit } from "./numbers.js";
@@ -31,7 +31,7 @@ class Row {
     const step = rounded(range / STEPS, range) || range / STEPS;
     const label = `limit of ${name}, ${sense === "<=" ? "at most" : "at least"}`;
     this.slider = el("input", { type: "range", min: low, max: high, step: "any", "aria-label": label });
-    this.field = el("input", { type: "number", min: low, max: high, step, "aria-label": `${label}${unit ? `, in ${unit}` : ""}` });
+    this.field = el("input", { type: "number", step, "aria-label": `${label}${unit ? `, in ${unit}` : ""}` });
     this.slider.oninput = () => state.move(index, rounded(Number(this.slider.value), range), false);
     this.slider.onchange = () => state.move(index, rounded(Number(this.slider.value), range));
     this.slider.onkeydown = (event) => {
@@ -43,7 +43,7 @@ class Row {
     };
     this.field.onchange = () => {
       const value = Number(this.field.value);
-      if (this.field.value !== "" && Number.isFinite(value)) state.move(index, Math.min(Math.max(value, low), high));
+      if (this.field.value !== "" && Number.isFinite(value)) state.move(index, value);
       this.show(state.thresholds[index], true);
     };
     const mark = el("span", { class: "nominal", title: `nominal ${withUnit(nominal, unit)}` });

@@ -19,7 +19,8 @@ const PAUSE = 600; // milliseconds of rest before an answer is read out
 class Explorer {
   constructor(stated, server) {
     this.server = server;
-    this.verified = new Map(); // by limits
+    this.verified = new Map(); // Answers by limits.
+    this.broken = null; // The answer to the present limits that was measured and breaks one of them, with its key.
     this.status = { evaluator: false };
     this.history = new HistoryPanel();
     this.#build(stated);
@@ -99,7 +100,8 @@ class Explorer {
     if (!this.answers.known) return;
     const { thresholds } = this.state;
     const key = String(thresholds);
-    const answer = this.verified.get(key) ?? (this.exact?.key === key ? this.exact.answer : this.answers.one(thresholds));
+    if (this.broken?.key !== key) this.broken = null; // Back here, the newer model's prediction is shown.
+    const answer = this.verified.get(key) ?? (this.broken ?? this.#exactAt(key))?.answer ?? this.answers.one(thresholds);
     answer.closest ??= () => this.answers.closest(thresholds);
     if (settled) this.#ask(key, thresholds);
     const standings = this.answers.standings(answer);
@@ -110,6 +112,10 @@ class Explorer {
     if (settled) this.history.update(this.answers, thresholds);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  #exactAt(key) {
+    return this.exact?.key === key ? this.exact : null;
   }
 
   // Where a solver stands behind the map, take its own answer as soon as the limits rest: it is the one that is verified.
@@ -132,9 +138,12 @@ class Explorer {
     return new Proposer(this.answers, this.stated.recommend).propose(wish.thresholds, wish.intents);
   }
 
+  // Show what was measured: a verified answer whenever its limits are set, one that breaks a limit until the limits move.
   #remember(record) {
     const answer = fromRecord(this.answers.problem, record);
-    if (answer.status === "verified") this.verified.set(String(answer.thresholds), answer);
+    const key = String(answer.thresholds);
+    if (answer.status === "verified") this.verified.set(key, answer);
+    else if (answer.status === "measured") this.broken = { key, answer };
     this.#changed({ settled: true });
   }
 

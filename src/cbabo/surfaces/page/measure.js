@@ -1,15 +1,16 @@
 // Spending evaluations on an answer: by the server's evaluator in the background, or by hand through a form.
 
+import { isMeasured } from "./answer.js";
 import { byId, el, replace } from "./dom.js";
 
 const EVERY = 400; // milliseconds between two looks at a job
 
 export class MeasurePanel {
-  // shown: called with the verified answer's record when there is one.
+  // shown: called with the record of what was measured when there is one.
   constructor(problem, server, current, shown) {
     Object.assign(this, { problem, server, current, shown, busy: false, form: null });
-    this.verify = el("button", { id: "verify", type: "button", class: "main", onclick: () => this.#spend(1) }, "Verify");
-    this.improve = el("button", { id: "improve", type: "button", onclick: () => this.#spend(2) }, "Improve");
+    this.verify = el("button", { id: "verify", type: "button", class: "main", onclick: () => this.#spend() }, "Verify");
+    this.improve = el("button", { id: "improve", type: "button", onclick: () => this.#spend() }, "Improve");
     this.hand = el("button", { id: "hand-out", type: "button", onclick: () => this.#handOut() }, "Measure by hand");
     byId("actions").append(this.verify, this.improve, this.hand);
   }
@@ -17,33 +18,34 @@ export class MeasurePanel {
   // status: what the server last said; answer: the present one.
   update(status, answer) {
     const { evaluator } = status;
-    const verified = answer.status === "verified";
+    const measured = isMeasured(answer);
     this.verify.hidden = this.improve.hidden = !evaluator;
     this.hand.hidden = evaluator || this.form !== null;
-    this.verify.disabled = this.busy || verified;
-    this.improve.disabled = this.busy || !verified;
+    this.verify.disabled = this.busy || measured;
+    this.improve.disabled = this.busy || !measured;
     this.verify.title = "one evaluation of this design";
-    this.improve.title = verified ? "one more evaluation, close by" : "verify first";
+    this.improve.title = measured ? "one more evaluation, close by" : "verify first";
   }
 
-  async #spend(evaluations) {
+  // Spend one evaluation: the server goes on where the last call for the same limits ended.
+  async #spend() {
     const thresholds = this.current();
     this.busy = true;
     this.verify.disabled = this.improve.disabled = true;
     this.#say("Evaluating …", true);
     try {
-      let job = await this.server.post("refine", { thresholds, evaluations });
+      let job = await this.server.post("refine", { thresholds, evaluations: 1 });
       while (job.state === "running") {
         await new Promise((resolve) => setTimeout(resolve, EVERY));
         job = await this.server.get(`jobs/${job.id}`);
         this.#say(`Evaluating … ${job.seconds.toFixed(0)} s`, true);
       }
       this.busy = false;
-      this.#say(job.error ?? (job.answer.status === "verified" ? "" : job.answer.warnings.map((w) => w.warning).join("; ")));
+      this.#say(job.error ?? outcome(job.answer));
       if (job.answer) this.shown(job.answer);
     } catch (error) {
       this.busy = false;
-      this.#refused(error, () => this.#spend(evaluations));
+      this.#refused(error, () => this.#spend());
     }
   }
 
@@ -107,6 +109,12 @@ export class MeasurePanel {
     replace(byId("measure"), ask, this.form);
     field.focus();
   }
+}
+
+// What is said of an answer when its evaluation has ended; its warnings are shown with it where it was measured.
+function outcome(answer) {
+  if (answer.status === "verified") return "";
+  return answer.status === "measured" ? "The measured design breaks a limit." : answer.warnings.map((w) => w.warning).join("; ");
 }
 
 // An answer's record from the server in the page's own form.

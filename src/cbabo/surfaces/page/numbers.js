@@ -62,9 +62,18 @@ export function text(value, digits = 4) {
   return value.toFixed(Math.min(places, 20)).replace("-", "−");
 }
 
-// The same without zeros at the end
+// The same without zeros at the end.
 export function short(value, digits = 4) {
   return text(value, digits).replace(/(\.\d*?)0+(?=$|e)/, "$1").replace(/\.(?=$|e)/, "");
+}
+
+// As Python's format "g": in sentences that Python says too.
+export function general(value, digits = 6) {
+  if (value === 0) return "0";
+  const [mantissa, power] = value.toExponential(digits - 1).split("e");
+  const bare = (number) => (number.includes(".") ? number.replace(/\.?0+$/, "") : number);
+  if (power >= -4 && power < digits) return bare(value.toFixed(digits - 1 - power));
+  return `${bare(mantissa)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
 export function withUnit(value, unit, digits = 4) {

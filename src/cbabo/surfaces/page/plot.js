@@ -54,19 +54,20 @@ export function sign(standing) {
     violated: "M2.2 1 6 4.8 9.8 1 11 2.2 7.2 6 11 9.8 9.8 11 6 7.2 2.2 11 1 9.8 4.8 6 1 2.2Z",
     verified: "M1 6.5 4.6 10 11 2.5 9.6 1.3 4.4 7.2 2.3 5.1Z",
     predicted: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM6 3.6a2.4 2.4 0 1 1-.01 0Z",
+    measured: "M2.2 1 6 4.8 9.8 1 11 2.2 7.2 6 11 9.8 9.8 11 6 7.2 2.2 11 1 9.8 4.8 6 1 2.2Z",
     unreachable: "M2.2 1 6 4.8 9.8 1 11 2.2 7.2 6 11 9.8 9.8 11 6 7.2 2.2 11 1 9.8 4.8 6 1 2.2Z",
   };
   return svg("svg", { class: `sign ${standing}`, viewBox: "0 0 12 12", "aria-hidden": "true" }, svg("path", { d: shapes[standing] }));
 }
 
-// Low and high with a little room around them, and not closer than `least`: rounding must not look like a finding.
+// Low and high with a margin around them, and not closer than `least`: rounding must not look like a finding.
 export function padded(values, share = 0.06, least = 0) {
   const kept = values.filter(Number.isFinite);
   if (!kept.length) return { low: 0, high: 1 };
   const [low, high] = [Math.min(...kept), Math.max(...kept)];
   const needed = high > low ? share * (high - low) : Math.abs(low) * 0.1 || 1;
-  const room = Math.max(needed, 0.5 * (least - (high - low)));
-  return { low: low - room, high: high + room };
+  const margin = Math.max(needed, 0.5 * (least - (high - low)));
+  return { low: low - margin, high: high + margin };
 }
 
 function pathOf(points) {

@@ -1,11 +1,14 @@
 // The problem: where limits may move, what designs are legal, what must obey what.
 //
 // thresholds: limits in natural units, in the order of the movable constraints. theta: the same from strictest (0) to most
-// relaxed (1). A requirement is one output that must obey one limit.
+// relaxed (1), and outside [0, 1] where a limit lies outside its range. A requirement is one output that must obey one limit.
+
+import { general } from "./numbers.js";
 
 export class Problem {
-  constructor(stated) {
-    Object.assign(this, stated);
+  // tuning: the numbers that the document shares with Python.
+  constructor(stated, tuning) {
+    Object.assign(this, stated, { tuning });
     this.movable = this.constraints.filter((c) => c.limit === null);
     for (const c of this.constraints) {
       c.sign = c.sense === "<=" ? 1 : -1;
@@ -28,10 +31,40 @@ export class Problem {
     return this.movable.map((c) => c[name]);
   }
 
+  // A limit that is very far away counts as one that is as far as can be computed with.
   theta(thresholds) {
+    const { farthest } = this.tuning;
     return thresholds.map((t, i) => {
       const { strictest, relaxed } = this.movable[i];
-      return Math.min(Math.max((t - strictest) / (relaxed - strictest), 0), 1);
+      return Math.min(Math.max((t - strictest) / (relaxed - strictest), -farthest), farthest);
+    });
+  }
+
+  fromTheta(theta) {
+    return theta.map((t, i) => {
+      const { strictest, relaxed } = this.movable[i];
+      return t === 1 ? relaxed : strictest + t * (relaxed - strictest);
+    });
+  }
+
+  // theta moved into [0, 1]: for what is only known inside the box.
+  inBox(theta) {
+    return theta.map((t) => Math.min(Math.max(t, 0), 1));
+  }
+
+  // By how much a limit lies outside its range, 0 where it lies inside.
+  beyond(constraint, value) {
+    const distance = Math.max(constraint.low - value, value - constraint.high);
+    return distance > this.tolerance(constraint) ? distance : 0;
+  }
+
+  // Sentences that say which limits lie outside their range: Python's.
+  outside(thresholds) {
+    return this.movable.flatMap((c, i) => {
+      const beyond = this.beyond(c, thresholds[i]);
+      if (beyond === 0) return [];
+      const range = `${general(c.low)} to ${general(c.high)} by ${general(beyond)} (${general((100 * beyond) / c.scale, 3)} % of the range)`;
+      return [`${c.name} = ${general(thresholds[i])} lies outside ${range}; no evaluations were planned there`];
     });
   }
 
@@ -39,14 +72,19 @@ export class Problem {
     return requirement.at < 0 ? requirement.constraint.limit : thresholds[requirement.at];
   }
 
-  // Room to every limit: below zero where it is broken.
-  rooms(outputs, thresholds) {
+  // Slack to every limit: below zero where it is broken.
+  slacks(outputs, thresholds) {
     return this.requirements.map((r) => r.constraint.sign * (this.limit(r, thresholds) - outputs[r.output]));
   }
 
   obeys(outputs, thresholds) {
-    const rooms = this.rooms(outputs, thresholds);
-    return this.requirements.every((r, i) => rooms[i] >= -1e-9 * r.constraint.scale);
+    const slacks = this.slacks(outputs, thresholds);
+    return this.requirements.every((r, i) => -slacks[i] <= this.tolerance(r.constraint));
+  }
+
+  // By how much a limit may be broken and counts as obeyed: rounding.
+  tolerance(constraint) {
+    return this.tuning.feasibility_tolerance * constraint.scale;
   }
 
   // Legal natural values of one design in the unit cube, and the legal design itself.

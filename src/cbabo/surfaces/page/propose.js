@@ -1,143 +1,170 @@
 // Recommended limits, found here: candidates around the present limits, then rounds around the best so far, as Python's.
 //
 // Limits are normalised: 0 strictest, 1 most relaxed. What is asked of a limit is -1 (tighten), 0 (lock) or +1 (loosen). The
-// draws are not Python's, so that proposals differ a little from those of `cbabo recommend`; what they are worth does not.
+// draws are not Python's, so that proposals differ a little from those of `cbabo recommend`; their scores hardly do.
 
-const FIRST = 1000;
-const ROUNDS = 16;
-const EACH = 62;
-const SLICE = 16; // candidates that are answered before the page may breathe
-const LOCKED = 0.025;
-const PARENTS = 8;
-const NARROWER = 0.8;
-const MOVED = 0.5;
-const FURTHEST = 2;
-const EQUALLY = 1e-5;
+import { general } from "./numbers.js";
+
+const SLICE = 16; // Candidates that are answered together.
+const TURN = 20; // Milliseconds after which the page may draw.
 const ASKED = { tighten: -1, lock: 0, loosen: 1 };
-const NOT_FOLLOWED = "no limits that follow all intents are believed feasible; these move some of them the other way";
+const NOT_FOLLOWED = "no limits that follow all intents are predicted to be feasible; these move some of them the other way";
 
 export class Proposer {
-  // answers: the Answers; weights: what the study's settings say about recommendations.
-  constructor(answers, weights) {
-    Object.assign(this, { answers, problem: answers.problem, ...weights });
+  // answers: the Answers; settings: what the study's settings say about recommendations, as the document states it.
+  constructor(answers, settings) {
+    Object.assign(this, { answers, problem: answers.problem, settings, tuning: answers.tuning.recommend });
   }
 
   // Resolves to the record of the best proposal, in the form of the server's; thresholds and intents by limit.
   async propose(thresholds, intents) {
-    const { movable } = this.problem;
-    const names = movable.map((c) => c.name);
+    const names = this.problem.movable.map((c) => c.name);
     const now = names.map((name) => thresholds[name]);
-    this.base = this.problem.theta(now);
+    this.#check(now);
+    this.base = this.problem.inBox(this.problem.theta(now));
     this.directions = names.map((name) => ASKED[intents[name] ?? "lock"]);
+    const notes = this.#stuck();
     this.random = generator(1);
-    const [present] = await this.#judged([this.base]);
-    let candidates = await this.#judged(this.#first());
+    const [first, ...later] = this.#sizes();
+    let candidates = await this.#judged([this.base, ...this.#first(first)]);
+    this.present = candidates.shift();
     if (!candidates.some((c) => c.feasible)) throw new Error(this.#why(now));
-    this.present = present;
-    for (let round = 1; round <= ROUNDS; round++) {
+    for (const [i, size] of later.entries()) {
       const { ranked, followed } = this.#ranked(candidates);
-      candidates = candidates.concat(await this.#judged(this.#around(ranked, followed, round)));
+      candidates = candidates.concat(await this.#judged(this.#around(ranked, followed, i + 1, size)));
     }
     const { ranked, followed, unit } = this.#ranked(candidates);
-    return this.#record(now, this.#limits(await this.#lean(ranked[0], unit)), followed, intents);
+    const theta = later.length ? await this.#withoutUseless(ranked[0], unit) : ranked[0].theta;
+    const natural = this.problem.fromTheta(theta);
+    const after = theta.map((t, i) => (t === this.base[i] ? now[i] : natural[i])); // To the last bit where nothing moved.
+    return this.#record(now, after, intents, followed ? notes : [...notes, NOT_FOLLOWED]);
   }
 
-  // The same without movements that are worth nothing.
-  async #lean(best, unit) {
+  // How many candidates are tried at first and in each further round.
+  #sizes() {
+    const { candidates, rounds } = this.settings;
+    const later = rounds > 0 ? Math.floor(Math.floor(candidates / 2) / rounds) : 0;
+    return [candidates - rounds * later, ...(later > 0 ? Array(rounds).fill(later) : [])];
+  }
+
+  // Refuse limits outside the box.
+  #check(now) {
+    this.problem.movable.forEach((c, i) => {
+      if (this.problem.beyond(c, now[i]) === 0) return;
+      const range = `between ${general(c.low)} and ${general(c.high)}, got ${general(now[i])}`;
+      throw new Error(`recommend: the base of ${c.name} must lie ${range}; start from limits inside the box`);
+    });
+  }
+
+  // Refuse intents that leave nothing to move; say which limits are at the end of their range already.
+  #stuck() {
+    const notes = [];
+    this.problem.movable.forEach(({ name }, i) => {
+      const direction = this.directions[i];
+      if (direction < 0 && this.base[i] === 0) notes.push(`${name} is at its strictest already and cannot be tightened further`);
+      if (direction > 0 && this.base[i] === 1) notes.push(`${name} is at its loosest already and cannot be loosened further`);
+    });
+    if (notes.length < this.directions.filter((a) => a !== 0).length) return notes;
+    const why = notes.length ? notes.join("; ") : "every limit is locked";
+    throw new Error(`recommend: there is nothing to move (${why}); let at least one limit be tightened or loosened`);
+  }
+
+  // The same without movements that gain nothing.
+  async #withoutUseless(best, unit) {
     let kept = best;
     for (const [i, t] of this.base.entries()) {
       const [back] = await this.#judged([kept.theta.with(i, t)]);
-      back.worth = this.#worth(back);
-      if (back.feasible && back.worth >= kept.worth - unit && (this.#follows(back.theta) || !this.#follows(kept.theta))) kept = back;
+      back.score = this.#score(back);
+      if (back.feasible && back.score >= kept.score - unit && (this.#follows(back.theta) || !this.#follows(kept.theta))) kept = back;
     }
     return kept.theta;
   }
 
-  #limits(theta) {
-    return theta.map((t, i) => this.problem.movable[i].strictest + t * (this.problem.movable[i].relaxed - this.problem.movable[i].strictest));
-  }
-
-  // Candidates with what is believed of them.
+  // Candidates with what is predicted of them.
   async #judged(thetas) {
     const found = [];
+    let begun = performance.now();
     for (let i = 0; i < thetas.length; i += SLICE) {
       const some = thetas.slice(i, i + SLICE);
-      const answers = this.answers.many(some.map((theta) => this.#limits(theta)));
-      answers.forEach((answer, j) => found.push({ theta: some[j], value: answer.value, feasible: this.#feasible(answer) }));
+      const ranking = this.answers.rank(some.map((theta) => this.problem.fromTheta(theta)), this.settings.tolerance);
+      ranking.forEach((ranked, j) => found.push({ ...ranked, theta: some[j] }));
+      if (performance.now() < begun + TURN) continue;
       await new Promise((resolve) => setTimeout(resolve));
+      begun = performance.now();
     }
     return found;
   }
 
-  // By a network's means; by the probability that a library's answers aim at.
-  #feasible(answer) {
-    if (!this.answers.map.network) return answer.status !== "unreachable";
-    return this.problem.rooms(answer.mean, answer.thresholds).every((room) => room >= -this.tolerance);
-  }
-
-  #first() {
-    const { base, directions, range, random } = this;
-    return Array.from({ length: FIRST }, (_, n) =>
+  // Guided candidates, which follow the intents, and exploring ones; locked limits do not move.
+  #first(count) {
+    const { base, directions, random } = this;
+    const { range, guided } = this.settings;
+    return Array.from({ length: count }, (_, n) =>
       base.map((t, i) => {
-        let step = 0.4 * range * random.normal();
-        if (n < this.guided * FIRST) {
-          step = directions[i] === 0 ? LOCKED * range * (2 * random.uniform() - 1) : directions[i] * 0.5 * range * Math.abs(random.normal());
-        }
-        return clipped(t + step, 0, 1);
+        if (directions[i] === 0) return t;
+        const step = n < Math.round(guided * count) ? directions[i] * 0.5 * Math.abs(random.normal()) : 0.4 * random.normal();
+        return clipped(t + range * step, 0, 1);
       }),
     );
   }
 
   // Around the best ones; where they follow the intents, these do too.
-  #around(ranked, followed, round) {
-    const { base, directions, range, random } = this;
-    const best = ranked.slice(0, PARENTS);
-    const width = 0.5 * range * NARROWER ** round;
-    const moved = Math.max(MOVED, 1 / base.length);
-    const ends = directions.map((a) => {
-      const far = followed && a === 0 ? (1 - 1e-9) * LOCKED * range : FURTHEST * range;
-      return { less: followed && a > 0 ? 0 : far, more: followed && a < 0 ? -(1 + 1e-9) * LOCKED * range : far };
-    });
-    return Array.from({ length: EACH }, (_, n) =>
+  #around(ranked, followed, round, size) {
+    const { base, directions, random, tuning } = this;
+    const { range } = this.settings;
+    const best = ranked.slice(0, tuning.parents);
+    const width = 0.5 * range * tuning.narrower ** round;
+    const moved = Math.max(tuning.moved, 1 / base.length);
+    const far = tuning.furthest * range;
+    const least = (1 + 1e-9) * tuning.least_tightening * range; // Rounding must not lead below the least tightening.
+    const less = directions.map((a) => (followed && a > 0 ? 0 : far));
+    const more = directions.map((a) => (followed && a < 0 ? -least : far));
+    return Array.from({ length: size }, (_, n) =>
       best[n % best.length].theta.map((t, i) => {
+        if (directions[i] === 0) return t;
         const step = random.uniform() < moved ? width * random.normal() : 0;
-        return clipped(clipped(t + step, base[i] - ends[i].less, base[i] + ends[i].more), 0, 1);
+        return clipped(clipped(t + step, base[i] - less[i], base[i] + more[i]), 0, 1);
       }),
     );
   }
 
-  // Believed candidates, best first, those that follow all intents before all others; of equals that which changes less.
+  // Feasible candidates, best first, those that follow all intents before all others; of equals that which changes less.
   #ranked(candidates) {
-    const believed = candidates.filter((c) => c.feasible);
-    const follow = believed.filter((c) => this.#follows(c.theta));
-    const some = follow.length ? follow : believed;
-    some.forEach((c) => (c.worth ??= this.#worth(c)));
-    const worths = some.map((c) => c.worth);
-    const unit = Math.max(Math.max(...worths) - Math.min(...worths), 1) * EQUALLY;
-    const keyed = some.map((c) => ({ ...c, step: Math.round(c.worth / unit), changed: c.theta.reduce((sum, t, i) => sum + Math.abs(t - this.base[i]), 0) }));
+    const feasible = candidates.filter((c) => c.feasible);
+    const follow = feasible.filter((c) => this.#follows(c.theta));
+    const some = follow.length ? follow : feasible;
+    some.forEach((c) => (c.score ??= this.#score(c)));
+    const scores = some.map((c) => c.score);
+    const unit = Math.max(Math.max(...scores) - Math.min(...scores), 1) * this.tuning.equal;
+    const keyed = some.map((c) => ({ ...c, step: Math.round(c.score / unit), changed: c.theta.reduce((sum, t, i) => sum + Math.abs(t - this.base[i]), 0) }));
     return { ranked: keyed.sort((a, b) => b.step - a.step || a.changed - b.changed), followed: follow.length > 0, unit };
   }
 
+  // Locked limits are equal; those to be tightened become tighter by more than a little, if they can; those that may be loosened
+  // do not become tighter.
   #follows(theta) {
+    const least = this.tuning.least_tightening * this.settings.range;
     return theta.every((t, i) => {
-      const [delta, still] = [t - this.base[i], LOCKED * this.range];
-      if (this.directions[i] === 0) return Math.abs(delta) <= still;
-      return this.directions[i] > 0 ? delta >= 0 : -delta >= Math.min(still, this.base[i]);
+      const delta = t - this.base[i];
+      if (this.directions[i] === 0) return delta === 0;
+      return this.directions[i] > 0 ? delta >= 0 : -delta >= Math.min(least, this.base[i]);
     });
   }
 
-  #worth({ theta, value }) {
+  #score({ theta, value }) {
+    const { objective, reward, barrier } = this.settings;
+    const { allowance, allowance_share } = this.tuning;
     let [tightened, relaxed, excessive] = [0, 0, 0];
     theta.forEach((t, i) => {
       const delta = t - this.base[i];
       if (this.directions[i] < 0) tightened += Math.max(-delta, 0);
       if (this.directions[i] <= 0) relaxed += Math.max(delta, 0);
-      if (this.directions[i] > 0) excessive += Math.max(delta - Math.max(0.05 * this.base[i], 1), 0) ** 2;
+      if (this.directions[i] > 0) excessive += Math.max(delta - Math.max(allowance_share * this.base[i], allowance), 0) ** 2;
     });
-    return this.objective * (this.present.value - value) + this.reward * (tightened - excessive) - this.barrier * relaxed;
+    return objective * (this.present.value - value) + reward * (tightened - excessive) - barrier * relaxed;
   }
 
-  #record(now, after, followed, intents) {
+  #record(now, after, intents, warnings) {
     const { movable, goal } = this.problem;
     const singly = after.map((value, i) => now.with(i, value));
     const [before, chosen, ...alone] = this.answers.many([now, after, ...singly]);
@@ -147,7 +174,7 @@ export class Proposer {
       objective_after: chosen.mean[0],
       improvement: gain(chosen),
       probability_feasible: chosen.probability,
-      warnings: followed ? [] : [{ warning: NOT_FOLLOWED }],
+      warnings: warnings.map((warning) => ({ warning })),
       changes: movable.map((c, i) => ({
         limit: c.name,
         intent: intents[c.name] ?? "lock",
@@ -160,8 +187,8 @@ export class Proposer {
 
   #why(now) {
     const closest = this.answers.closest(now);
-    if (closest === null) return "recommend: no limits near the base can be met, as the model sees it; start from more relaxed limits";
-    const stated = closest.map((value, i) => `${this.problem.movable[i].name} = ${Number(value.toPrecision(6))}`).join(", ");
+    if (closest === null) return "recommend: no limits near the base can be met, as the model predicts; start from more relaxed limits";
+    const stated = closest.map((value, i) => `${this.problem.movable[i].name} = ${general(value)}`).join(", ");
     return `recommend: no candidate near the base obeys its limits; the nearest that can be met: ${stated}`;
   }
 }

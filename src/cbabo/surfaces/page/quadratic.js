@@ -4,18 +4,10 @@
 // row by row. `near` holds w, s, p - low, high - p and `far` their multipliers: what must stay above zero, and whose products
 // all go to zero together.
 
-const ITERATIONS = 16;
-const LEAST_PRODUCT = 1e-11;
-const SHORT = 0.98;
-const CENTRAL = 0.1;
-const SINGULAR = 1e-15;
-const ALIKE = 1e-11;
-const GUESSES = 6;
-
 export class QuadraticProgram {
-  constructor(d, r) {
-    this.d = d;
-    this.r = r;
+  // tuning: of programs, as the document states it.
+  constructor(d, r, tuning) {
+    Object.assign(this, { d, r, tuning });
     const count = 2 * (r + d);
     for (const name of ["near", "far", "ratio", "product", "dnear", "dfar", "aim"]) this[name] = new Float64Array(count);
     for (const name of ["slope", "rest", "dp"]) this[name] = new Float64Array(d);
@@ -24,10 +16,10 @@ export class QuadraticProgram {
   }
 
   // Returns {p, multipliers}.
-  minimise(g, H, A, c, low, high, mu, iterations = ITERATIONS) {
+  minimise(g, H, A, c, low, high, mu, iterations = this.tuning.iterations) {
     const { d, r, near, far, product, dnear, dfar, aim } = this;
     const p = Float64Array.from(g, (_, i) => {
-      const edge = CENTRAL * (high[i] - low[i]);
+      const edge = this.tuning.central * (high[i] - low[i]);
       return Math.min(Math.max(0, low[i] + edge), high[i] - edge);
     });
     this.#start(p, g, H, A, c, low, high, mu);
@@ -46,7 +38,7 @@ export class QuadraticProgram {
       let ahead = 0;
       for (let i = 0; i < count; i++) ahead += (near[i] + a * dnear[i]) * (far[i] + a * dfar[i]);
       ahead /= count;
-      const target = Math.max((ahead / tau) ** 2 * tau, LEAST_PRODUCT);
+      const target = Math.max((ahead / tau) ** 2 * tau, this.tuning.converged);
       for (let i = 0; i < count; i++) aim[i] = target - product[i] - a * a * dnear[i] * dfar[i];
       this.#direction(A);
       const b = this.#longest();
@@ -62,10 +54,10 @@ export class QuadraticProgram {
 
   // A program that hardly differs from one with these multipliers, around p = 0: it is guessed what holds rows (1 nothing, 2 held
   // at c, 3 violated) and variables (-1 low, 0 nothing, 1 high), until the solution agrees. Returns {p, multipliers}.
-  continued(g, H, A, c, low, high, mu, multipliers, guesses = GUESSES, iterations = ITERATIONS) {
+  continued(g, H, A, c, low, high, mu, multipliers, guesses = this.tuning.guesses, iterations = this.tuning.iterations) {
     const { d, r } = this;
     const soft = Float64Array.from(c, (_, j) => {
-      let sum = SINGULAR;
+      let sum = this.tuning.singular;
       for (let i = 0; i < d; i++) sum += (A[j * d + i] / H[i * d + i]) * A[j * d + i];
       return sum;
     });
@@ -112,7 +104,7 @@ export class QuadraticProgram {
     }
     for (let j = 0; j < r; j++) {
       const active = rows[j] === 2;
-      K[(d + j) * n + d + j] = active ? -ALIKE * soft[j] : 1;
+      K[(d + j) * n + d + j] = active ? -this.tuning.regularisation * soft[j] : 1;
       if (!active) continue;
       for (let i = 0; i < d; i++) K[(d + j) * n + i] = A[j * d + i];
       y[d + j] = c[j];
@@ -123,11 +115,11 @@ export class QuadraticProgram {
 
   #start(p, g, H, A, c, low, high, mu) {
     const { d, r, near, far } = this;
-    const room = Float64Array.from(c, (value, j) => value - row(A, j, p, d));
-    const largest = Math.max(1e-2, ...room.map(Math.abs));
+    const slack = Float64Array.from(c, (value, j) => value - row(A, j, p, d));
+    const largest = Math.max(1e-2, ...slack.map(Math.abs));
     for (let j = 0; j < r; j++) {
-      near[j] = 0.5 * (room[j] + Math.sqrt(room[j] ** 2 + largest ** 2));
-      near[r + j] = near[j] - room[j];
+      near[j] = 0.5 * (slack[j] + Math.sqrt(slack[j] ** 2 + largest ** 2));
+      near[r + j] = near[j] - slack[j];
       far[j] = Math.min(0.1 * mu, 1);
       far[r + j] = mu - far[j];
     }
@@ -158,7 +150,7 @@ export class QuadraticProgram {
       }
       L[i * d + i] += ratio[2 * r + i] + ratio[2 * r + d + i];
     }
-    cholesky(L, d);
+    cholesky(L, d, this.tuning.singular);
   }
 
   // How near and far change so that each product changes by aim, to first order.
@@ -199,9 +191,10 @@ export class QuadraticProgram {
   // The share of the step that keeps everything above zero.
   #longest() {
     const { near, far, dnear, dfar } = this;
+    const share = this.tuning.step_fraction;
     let worst = Infinity;
     for (let i = 0; i < near.length; i++) worst = Math.min(worst, dnear[i] / near[i], dfar[i] / far[i]);
-    return Math.min(1, SHORT / Math.max(-worst, SHORT));
+    return Math.min(1, share / Math.max(-worst, share));
   }
 }
 
@@ -242,10 +235,10 @@ function eliminate(K, y, n) {
   }
 }
 
-// The lower factor, in place; its diagonal holds reciprocals, 0 where a pivot is rounding.
-function cholesky(L, d) {
+// The lower factor, in place; its diagonal holds reciprocals, 0 where a pivot is below this share of its element: rounding.
+function cholesky(L, d, singular) {
   for (let j = 0; j < d; j++) {
-    const least = SINGULAR * L[j * d + j];
+    const least = singular * L[j * d + j];
     for (let i = j; i < d; i++) {
       let sum = L[i * d + j];
       for (let e = 0; e < j; e++) sum -= L[i * d + e] * L[j * d + e];

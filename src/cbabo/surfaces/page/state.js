@@ -67,8 +67,8 @@ export class State {
     const { movable } = this.problem;
     const before = this.thresholds;
     this.thresholds = movable.map((c) => {
-      const value = Number(stated.get(`at.${c.name}`) ?? NaN);
-      return Number.isFinite(value) ? Math.min(Math.max(value, c.low), c.high) : c.nominal;
+      const value = Number(stated.get(`at.${c.name}`) || NaN);
+      return Number.isFinite(value) ? value : c.nominal;
     });
     if (before && before.some((t, i) => t !== this.thresholds[i])) this.past.push(before);
     const index = (key, otherwise) => {

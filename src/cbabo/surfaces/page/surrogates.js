@@ -6,13 +6,13 @@
 
 import { decoded, dot } from "./numbers.js";
 
-const LEAST_VARIANCE = 1e-12;
 const ABREAST = 4; // designs whose deviations are found together: every element of a factor is then read once for four
-const FARTHEST = 300; // of the inverse warp's argument: beyond, sinh would overflow soon
 const [ROUGH, ADDITIVE] = [1, 2]; // kernels other than the smooth one
 
 export class Surrogates {
-  constructor(stated) {
+  // tuning: the numbers that the document shares with Python.
+  constructor(stated, tuning) {
+    this.tuning = tuning;
     [this.n, this.d] = stated.x.shape;
     this.q = stated.noise.shape[0];
     for (const [name, array] of Object.entries(stated)) this[name] = array && decoded(array);
@@ -69,6 +69,11 @@ export class Surrogates {
     return Number.isFinite(w) ? c + w * Math.asinh((o * y - c) / w) : o * y;
   }
 
+  // The same in units of its standard deviation, as z.
+  standardised(j, y) {
+    return (this.warped(j, y) - this.centre[j]) / this.scale[j];
+  }
+
   // The median and half of the central 68 % of output j, in its natural unit, for standardised z and s.
   natural(j, z, s) {
     const mean = this.centre[j] + this.scale[j] * z;
@@ -76,7 +81,8 @@ export class Surrogates {
     if (!this.warp_width) return { mean, std };
     const [o, c, w] = [this.warp_orientation[j], this.warp_centre[j], this.warp_width[j]];
     if (!Number.isFinite(w)) return { mean: o * mean, std };
-    const inverse = (g) => o * (c + w * Math.sinh(Math.min(Math.max((g - c) / w, -FARTHEST), FARTHEST)));
+    const most = this.tuning.max_argument;
+    const inverse = (g) => o * (c + w * Math.sinh(Math.min(Math.max((g - c) / w, -most), most)));
     return { mean: inverse(mean), std: 0.5 * Math.abs(inverse(mean + std) - inverse(mean - std)) };
   }
 
@@ -167,7 +173,7 @@ export class Surrogates {
   }
 
   #deviation(j, square) {
-    const variance = Math.max(1 - square, LEAST_VARIANCE);
+    const variance = Math.max(1 - square, this.tuning.min_variance);
     return Math.sqrt(this.amplitude ? (variance + this.noise[j]) * this.amplitude[j] : variance);
   }
 

@@ -120,7 +120,7 @@ export class TradeoffPanel {
   #moveCurveMark() {
     if (!this.curve.plot) return;
     const { x, top, bottom, clipped, line, here } = this.curve.plot;
-    const now = x(this.state.thresholds[this.curve.index]);
+    const now = x(inRange(this.state.problem.movable[this.curve.index], this.state.thresholds[this.curve.index]));
     line.setAttribute("d", `M${now} ${top}V${bottom}`);
     here.setAttribute("cx", now);
     here.setAttribute("cy", clipped(this.answer.mean[0]));
@@ -201,7 +201,8 @@ export class TradeoffPanel {
   #moveMark() {
     if (!this.plot) return;
     const { x, y, left, right, top, bottom, lines, here } = this.plot;
-    const [px, py] = [x(this.state.thresholds[this.cells.first]), y(this.state.thresholds[this.cells.second])];
+    const at = (i) => inRange(this.state.problem.movable[i], this.state.thresholds[i]);
+    const [px, py] = [x(at(this.cells.first)), y(at(this.cells.second))];
     lines.setAttribute("d", `M${px} ${top}V${bottom}M${left} ${py}H${right}`);
     here.setAttribute("cx", px);
     here.setAttribute("cy", py);
@@ -226,6 +227,11 @@ export function key(kind, words) {
 
 export function labelled(name, unit, symbol = "") {
   return `${name}${symbol && ` ${symbol}`}${unit && ` [${unit}]`}`;
+}
+
+// A limit that lies outside its range is marked at the end of the axis.
+function inRange(constraint, value) {
+  return Math.min(Math.max(value, constraint.low), constraint.high);
 }
 
 // Cut a curve where it becomes reachable or ceases to be; neighbours share their end.

@@ -103,7 +103,7 @@ class Spending:
     def tell(
         self, id: int, outputs: Mapping[str, float] | None, failed: str | None
     ) -> tuple[Evaluation, Answer | None]:
-        """Store what a design measured; where it was handed out for an answer, return that answer, verified."""
+        """Store what a design measured; where it was handed out for an answer, return that answer, measured."""
         self._study.tell(id, outputs, failed=failed)
         self._follower.forget()
         told = next(row for row in self._study.evaluations if row.id == id)
@@ -112,7 +112,8 @@ class Spending:
             return told, None
         problem = self._study.problem
         answer = measured_answer(problem, Query.of(problem.box, handed.thresholds), told)
-        self._remember(answer)
+        if answer.verified:
+            self._remember(answer)
         return told, answer
 
     def verified(self) -> list[Answer]:
