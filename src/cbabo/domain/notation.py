@@ -90,7 +90,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "it holds characters that YAML does not allow"
-        raise InputError(f"{path}{where}: the file is not valid YAML ({problem}); mend it there") from error
+        raise InputError(f"{path}{where}: the file is not valid YAML ({problem}); correct it there") from error
     except RecursionError as error:
         raise InputError(f"{path}: the file is nested too deeply to be a problem; check the path") from error
     except (TypeError, ValueError) as error:

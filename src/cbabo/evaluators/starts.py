@@ -7,7 +7,7 @@ in the driver's own process (a pool of threads)     a call
 in a worker of Dask's                               an event of Dask's, on the connections that are there anyway
 elsewhere on the machine (a pool of processes)      a file in the driver's temporary folder
 
-Only for an executor of another kind, none of whose tasks has reported, `Future.running()` is believed.
+Only for an executor of another kind, none of whose tasks has reported, `Future.running()` decides.
 """
 
 from __future__ import annotations

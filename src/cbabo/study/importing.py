@@ -62,7 +62,7 @@ def check_rows(
     """Read a table whose columns are the variables and outputs, after renaming `columns` (theirs to ours).
 
     Further numeric columns are kept as further outputs. `known` holds rows already in the study, as (point, outputs):
-    a row that measures the same at the same point is left out, so that a mended file can be imported again.
+    a row that measures the same at the same point is left out, so that a corrected file can be imported again.
     """
     seen = {_key(problem, point, outputs) for point, outputs in known}
     rows: list[tuple[Point, dict[str, float]]] = []

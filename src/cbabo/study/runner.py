@@ -152,7 +152,7 @@ class Run:
         if self._hopeless(failures):
             raise RunStoppedError(
                 f"the last {failures} evaluations failed in a row (the latest: {outcome.failure}); "
-                "mend the simulator and run again: everything so far is stored"
+                "repair the simulator and run again: everything so far is stored"
             )
 
     def _recover(self, trials: Trials) -> Iterator[_Job]:
