@@ -69,10 +69,13 @@ def test_in_the_page_with_its_server(chromium: Browser, tmp_path: Path) -> None:
         page = shown.page
         page.goto(f"{address}#token={TOKEN}")
         shown.wait("window.explorer?.status.revision")
+        page.get_by_role("button", name="Most relaxed").click()
+        page.get_by_role("group", name="javascript:alert(1)").get_by_label("tighten").check()
         page.get_by_role("button", name="Recommend").click()
         shown.wait(
             "document.getElementById('proposal').childElementCount > 0 && !document.getElementById('propose').disabled"
         )
+        assert MARKUP in shown.text("#proposal")
         page.get_by_role("button", name="Measure by hand").click()
         page.locator("#hand-in").wait_for()
         assert page.evaluate(FOREIGN) == []

@@ -103,7 +103,7 @@ export async function copied(button, content) {
   setTimeout(() => (button.textContent = before), 1500);
 }
 
-// Whether an answer is a design that was run, be it that it obeys the limits or not.
+// Whether an answer is a design that was run, whether or not it obeys the limits.
 export function isMeasured(answer) {
   return answer.status === "verified" || answer.status === "measured";
 }

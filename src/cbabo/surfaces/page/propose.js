@@ -134,8 +134,9 @@ export class Proposer {
     const follow = feasible.filter((c) => this.#follows(c.theta));
     const some = follow.length ? follow : feasible;
     some.forEach((c) => (c.score ??= this.#score(c)));
-    const scores = some.map((c) => c.score);
-    const unit = Math.max(Math.max(...scores) - Math.min(...scores), 1) * this.tuning.equal;
+    let [least, most] = [Infinity, -Infinity];
+    for (const { score } of some) [least, most] = [Math.min(least, score), Math.max(most, score)];
+    const unit = Math.max(most - least, 1) * this.tuning.equal;
     const keyed = some.map((c) => ({ ...c, step: Math.round(c.score / unit), changed: c.theta.reduce((sum, t, i) => sum + Math.abs(t - this.base[i]), 0) }));
     return { ranked: keyed.sort((a, b) => b.step - a.step || a.changed - b.changed), followed: follow.length > 0, unit };
   }
