@@ -223,7 +223,7 @@ def test_a_variable_that_hardly_moves_on_a_large_offset() -> None:
         batch, state = step(evaluations, evaluations.running, state, SETTINGS, 0)
         new = [Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(batch)]
         evaluations = Evaluations(problem, (*evaluations, *new))
-    prequential = Learner.from_bytes(state).prequential
+    prequential = Learner.from_bytes(state).fit.prequential
     assert prequential is not None
     assert len(prequential.errors) == 10
     assert len(prequential.x) == 5

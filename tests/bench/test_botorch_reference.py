@@ -22,8 +22,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import cbabo
 from cbabo import Settings, Study, problems
+from cbabo.methods.paper import PaperMethod
 from cbabo.methods.selection import ThresholdSampler, select
-from cbabo.methods.step import untrained
 from cbabo.methods.training import Trainee, learning_rate, loss_and_gradient, train
 from cbabo.network.pcm import PCM, Adam
 from cbabo.numerics.seeding import child_seed
@@ -94,7 +94,7 @@ def situation(name: str) -> Both:
 
 def answering_near(shipped: ShippedProblem, centre: np.ndarray) -> PCM:
     """A network with large weights, whose designs vary around the centre."""
-    pcm = untrained(shipped.problem, PAPER, SEED).pcm
+    pcm = PaperMethod(PAPER)._untrained(shipped.problem, SEED).pcm
     weights = pcm.weights.clone()
     network = botorch_reference.make_network(pcm.sizes[0], pcm.sizes[-1], PAPER, 0)
     vector_to_parameters(weights, network.parameters())
@@ -160,7 +160,9 @@ def test_the_same_batch(name: str, source: str) -> None:
     theta, _ = ThresholdSampler(k, SEED).draw(1, PAPER.candidates, np.random.default_rng(SEED))
     candidates = {
         "trained": both.pcm.designs(theta[0]),
-        "untrained": untrained(both.shipped.problem, PAPER, SEED).pcm.designs(theta[0]),  # all of them similar
+        "untrained": PaperMethod(PAPER)
+        ._untrained(both.shipped.problem, SEED)
+        .pcm.designs(theta[0]),  # all of them similar
         "anywhere": torch.from_numpy(np.random.default_rng(SEED).random((PAPER.candidates, d))),
         "few": both.pcm.designs(theta[0][::300]),
     }[source]
@@ -209,7 +211,7 @@ def test_the_same_learning_rates() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_network_and_thresholds_at_the_start(name: str) -> None:
     problem = problems.get(name).problem
-    pcm = untrained(problem, PAPER, SEED).pcm
+    pcm = PaperMethod(PAPER)._untrained(problem, SEED).pcm
     network = botorch_reference.make_network(pcm.sizes[0], pcm.sizes[-1], PAPER, child_seed(SEED, "network"))
     assert torch.equal(pcm.weights, parameters_to_vector(network.parameters()).detach())
     sampler = ThresholdSampler(pcm.sizes[0], SEED)

@@ -60,7 +60,7 @@ class TestReading:
             (("seeds: 2", "seeds: many"), "seeds: input should be a valid integer"),
             (("seeds: 2", "seeds: 0"), "greater than or equal to 1"),
             (("[1, 5]", "[101]"), "less than or equal to 100"),
-            (("seeds: 2", "sedes: 2"), "missing"),
+            (("seeds: 2", "sedes: 2"), "sedes: unknown key; did you mean seeds"),
         ],
     )
     def test_a_wrong_campaign_gets_one_sentence(self, file: Path, change: tuple[str, str], words: str) -> None:

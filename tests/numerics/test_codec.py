@@ -20,6 +20,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.codec import MAX_DEPTH, base64_array, checksum, decode, encode, pack, unpack
 from cbabo.solver.library import Library
 from cbabo.surrogate import Forms, Hyperparameters, Surrogates, Warp, fit
+from cbabo.surrogate.posterior import FitState
 from cbabo.surrogate.prequential import PrequentialErrors
 
 
@@ -155,7 +156,7 @@ def test_a_learner_is_one_record() -> None:
     hyperparameters = Hyperparameters(torch.ones(q, d).double(), ones, ones, explored=9, family=torch.tensor([1, 2]))
     prequential = PrequentialErrors.none(d, q)
     trainee = Trainee(pcm, Adam.initial(pcm.weights))
-    learner = Learner(4, 128, trainee, hyperparameters, Warp.none(ones), 30, prequential)
+    learner = Learner(4, 128, trainee, FitState(hyperparameters, Warp.none(ones), 30, prequential))
     assert_same(learner, through_bytes(learner))
     assert_same(Learner(0), through_bytes(Learner(0)))
 

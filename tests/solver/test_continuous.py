@@ -208,13 +208,13 @@ def test_the_floor_is_the_best_measured_design_that_obeys_the_limits(solver: Sol
     for limit in (0.3, 0.8, 1.2, 2.0):
         obeyed = {i: e.outputs["f"] for i, e in enumerate(evaluations) if e.outputs["c"] <= limit}
         expected = min(obeyed, key=lambda i: obeyed[i]) if obeyed else None
-        assert solver.incumbent(asked(valley(), at(limit)[None])) == expected
-    assert solver.incumbent(asked(valley(), at(-1.0)[None])) is None
+        assert solver.incumbent(asked(disc(), at(limit)[None])) == expected
+    assert solver.incumbent(asked(disc(), at(-1.0)[None])) is None
     rows = np.array([at(limit) for limit in (-1.0, 0.8, 2.0)])
-    assert solver.incumbents(asked(valley(), rows)).tolist() == [
+    assert solver.incumbents(asked(disc(), rows)).tolist() == [
         -1,
-        solver.incumbent(asked(valley(), at(0.8)[None])),
-        solver.incumbent(asked(valley(), at(2.0)[None])),
+        solver.incumbent(asked(disc(), at(0.8)[None])),
+        solver.incumbent(asked(disc(), at(2.0)[None])),
     ]
 
 
@@ -222,8 +222,8 @@ def test_what_is_only_expected_is_no_floor(evaluations: Evaluations) -> None:
     """Designs under way count as believed, but nothing has been measured there."""
     posterior = posterior_of(evaluations, DEFAULT)
     expecting = posterior.fantasize(torch.tensor([[0.55, 0.45]], dtype=torch.float64))
-    assert Solver(expecting).incumbent(asked(valley(), at(1.0)[None])) == Solver(posterior).incumbent(
-        asked(valley(), at(1.0)[None])
+    assert Solver(expecting).incumbent(asked(disc(), at(1.0)[None])) == Solver(posterior).incumbent(
+        asked(disc(), at(1.0)[None])
     )
 
 

@@ -55,13 +55,13 @@ def test_an_iteration_predicts_its_batch_and_the_next_one_compares_it() -> None:
     problem, settings = valley(), Settings.default()
     evaluations = evaluated(problem, simulate_valley, 30)
     batch, state = step(evaluations, Evaluations(problem, ()), None, settings, 0)
-    record = Learner.from_bytes(state).prequential
+    record = Learner.from_bytes(state).fit.prequential
     assert record is not None
     assert len(record.x) == len(batch) == 5
     assert not len(record.errors)
     more = [Evaluation(100 + i, "complete", "run", p, simulate_valley(p), None) for i, p in enumerate(batch)]
     _, state = step(Evaluations(problem, (*evaluations, *more)), Evaluations(problem, ()), state, settings, 0)
-    judged = Learner.from_bytes(state).prequential
+    judged = Learner.from_bytes(state).fit.prequential
     assert judged is not None
     assert judged.errors.shape == (5, 3)
     assert bool((judged.errors != 0).any())

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 QUICK = [
-    "--set=study.settings.inner_steps=5",
-    "--set=study.settings.hidden_width=16",
+    "--set=study.settings.library=16",
     "--set=study.settings.recommend_candidates=2000",
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from cbabo import Model
 
-QUICK = ["--set=study.settings.inner_steps=2", "--set=study.settings.hidden_width=8"]
+QUICK = ["--set=study.settings.library=16"]
 
 
 @pytest.fixture

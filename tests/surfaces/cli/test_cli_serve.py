@@ -25,8 +25,7 @@ def learned(cli: Any, folder: Path) -> str:
         "study.yaml",
         "--budget",
         "31",
-        "--set=study.settings.inner_steps=2",
-        "--set=study.settings.hidden_width=8",
+        "--set=study.settings.library=16",
     )
     return f"sqlite:///{folder}/beam.db::beam"
 
