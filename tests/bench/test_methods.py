@@ -10,6 +10,7 @@ from cbabo.bench.baselines import BASELINES
 from cbabo.bench.methods import METHODS, Measures, Method, measure, rows_of
 from cbabo.bench.truth import truth
 from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.query import Query
 from cbabo.errors import InputError
 from cbabo.model import Model
 from cbabo.problems import ShippedProblem, get
@@ -91,7 +92,7 @@ class TestMap:
             return Evaluation(0, "complete", "refine", point, shipped.evaluate(point))
 
         start = {"x1": 5.5, "x2": 0.5}
-        refine(model, {"c1": 0.5}, note, 2, start)  # type: ignore[arg-type]
+        refine(model, Query.of(shipped.problem.box, {"c1": 0.5}), note, 2, start)  # type: ignore[arg-type]
         assert tried[0] == start
         away = np.abs(shipped.problem.space.unit(shipped.problem.space.array(tried)) @ [[1, 0], [0, 1]])
         assert (np.abs(away[1] - away[0]) <= QUICK.refine_radius + 1e-12).all()

@@ -96,7 +96,7 @@ class TestMeasures:
 
     def test_the_strong_one_imports_the_same_designs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(nonadaptive_baselines, "DESIGNS", 20)
-        monkeypatch.setattr(Settings, "default", lambda: Settings(inner_steps=1, hidden_width=8))
+        monkeypatch.setattr(Settings, "default", lambda: Settings(library=16, hidden_width=8))
         found = measure("gkxwc2", "lhs strong", 0, 100)
         assert np.shape(found["direct probability"]) == (100,)
         assert float(found["direct share"]) > 0.0  # type: ignore[arg-type]
