@@ -48,6 +48,12 @@ class EvaluationError(CbaboError):
     """One evaluation failed; evaluators raise it to give the reason, the log and whether trying again may help.
 
     cause: "set-up" if the failure says nothing about the design (no licence, a full disk), so that nothing is learned from it.
+
+    Examples:
+        >>> raise EvaluationError("the mesh is too coarse", retryable=True)
+        Traceback (most recent call last):
+            ...
+        cbabo.errors.EvaluationError: the mesh is too coarse
     """
 
     def __init__(self, reason: str, *, log: str = "", retryable: bool = False, cause: Cause = "design") -> None:

@@ -34,8 +34,8 @@ class Model(Fitted):
         >>> study.run(truss.evaluate, budget=40)
         >>> model = study.model()
         >>> model
-        Model('three_truss', default method, 40 measured, 0 failed, 2 variables, 1 movable limits)
-        >>> model.predict({"stress": 2.0}).feasible
+        Model('three_truss', default method, 40 measured, 0 failed, 2 variables, 3 movable limits)
+        >>> model.predict().feasible
         True
     """
 

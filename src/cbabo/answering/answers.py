@@ -78,8 +78,14 @@ class Recommendation:
     """Limits proposed in the direction of the intents.
 
     Examples:
-        >>> found = model.recommend({"stress": 2.0}, {"stress": "loosen"})  # doctest: +SKIP
-        >>> found.thresholds, found.improvement  # doctest: +SKIP
+        >>> before, after = (
+        ...     Answer({"stress": s}, {"width": w}, Estimate(m, 0.1), {"mass": Estimate(m, 0.1)}, 0.98, "predicted")
+        ...     for s, w, m in ((2.0, 1.4, 2.8), (3.0, 1.2, 2.4))
+        ... )
+        >>> change = LimitChange("loosen", before=2.0, after=3.0, effect=0.4)
+        >>> found = Recommendation(after.thresholds, after, before, 0.4, 40.0, {"stress": change})
+        >>> found.thresholds, found.changes["stress"].after
+        ({'stress': 3.0}, 3.0)
     """
 
     thresholds: Mapping[str, float]

@@ -61,7 +61,7 @@ class Answers:
         >>> truss = problems.get("three_truss")
         >>> study = Study.create(truss.problem, "sqlite://")
         >>> study.run(truss.evaluate, budget=30)
-        >>> answers = study.model().predict_many([{"stress": 2.0}, {"stress": 4.0}])
+        >>> answers = study.model().predict_many([truss.problem.box.nominal] * 2)
         >>> len(answers), answers.points.shape
         (2, (2, 2))
     """

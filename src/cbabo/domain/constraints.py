@@ -41,7 +41,15 @@ ThresholdsLike = (
 
 @dataclass(frozen=True)
 class Constraint:
-    """A limit on one or several outputs: movable between low and high, or fixed at `limit`."""
+    """A limit on one or several outputs: movable between low and high, or fixed at `limit`.
+
+    Examples:
+        >>> stress = Constraint("stress", "<=", low=100.0, high=200.0, unit="MPa")
+        >>> stress.strictest, stress.most_relaxed, stress.movable
+        (100.0, 200.0, True)
+        >>> Constraint("mass", "<=", limit=12.0).movable
+        False
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str

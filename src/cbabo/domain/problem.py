@@ -24,7 +24,12 @@ RESERVED = ("id", "state", "kind", "failure", "started", "seconds", "worker")
 
 @dataclass(frozen=True)
 class Objective:
-    """The output to be minimised or maximised."""
+    """The output to be minimised or maximised.
+
+    Examples:
+        >>> Objective("range", unit="km", direction="maximize").sign
+        -1.0
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str
@@ -81,7 +86,21 @@ def _listed(where: str, value: Any) -> Any:
 
 @dataclass(frozen=True, init=False)
 class Problem:
-    """One objective and constraints over named variables; checks itself when made."""
+    """One objective and constraints over named variables; checks itself when made.
+
+    Examples:
+        >>> from cbabo import Constraint, Objective, Problem, Real
+        >>> problem = Problem(
+        ...     name="bar",
+        ...     variables=[Real("width", 1.0, 3.0)],
+        ...     objective=Objective("mass", unit="kg"),
+        ...     constraints=[Constraint("stress", "<=", low=1.0, high=9.0), "cost <= 50"],
+        ... )
+        >>> problem.outputs
+        ('mass', 'stress', 'cost')
+        >>> problem.box.nominal
+        {'stress': 5.0}
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str

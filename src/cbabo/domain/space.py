@@ -41,7 +41,12 @@ _TOLERANCE = 1e-9  # of a variable's range: how far off a legal value an importe
 
 @dataclass(frozen=True)
 class Real:
-    """A continuous variable; with `log=True` the unit cube is laid out on its logarithm."""
+    """A continuous variable; with `log=True` the unit cube is laid out on its logarithm.
+
+    Examples:
+        >>> Real("width", 1.0, 3.0, unit="mm")
+        Real(name='width', low=1.0, high=3.0, log=False, unit='mm')
+    """
 
     __pydantic_config__ = _STRICT
     name: str
@@ -112,7 +117,12 @@ class _Lattice:
 
 @dataclass(frozen=True)
 class Integer(_Lattice):
-    """A whole number between low and high, both included."""
+    """A whole number between low and high, both included.
+
+    Examples:
+        >>> Integer("teeth", 17, 19).values
+        (17, 18, 19)
+    """
 
     __pydantic_config__ = _STRICT
     name: str
@@ -146,7 +156,12 @@ class Integer(_Lattice):
 
 @dataclass(frozen=True)
 class Discrete(_Lattice):
-    """One of a list of numbers, in ascending order."""
+    """One of a list of numbers, in ascending order.
+
+    Examples:
+        >>> Discrete("gauge", [0.345, 0.192]).values
+        (0.192, 0.345)
+    """
 
     __pydantic_config__ = _STRICT
     name: str

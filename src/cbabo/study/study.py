@@ -33,7 +33,17 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """Ask for designs, tell what they measured; or let `run` do both."""
+    """Ask for designs, tell what they measured; or let `run` do both.
+
+    Examples:
+        >>> from cbabo import Constraint, Objective, Problem, Real, Study
+        >>> problem = Problem("bar", [Real("width", 1, 3)], Objective("mass"), [Constraint("stress", low=1, high=9)])
+        >>> study = Study.create(problem, storage="sqlite://", seed=0)
+        >>> trial = study.ask()[0]
+        >>> study.tell(trial.id, {"mass": 2.0 * trial.point["width"], "stress": 9.0 / trial.point["width"] ** 2})
+        >>> study.evaluations.to_frame()["state"].tolist()
+        ['complete']
+    """
 
     def __init__(self, store: StudyStore) -> None:
         self._store = store

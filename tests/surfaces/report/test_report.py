@@ -74,7 +74,7 @@ def test_chosen_thresholds_are_answered(study: Study) -> None:
 
 
 def test_a_recommendation_follows_its_intents_or_says_why_not(study: Study) -> None:
-    page = report(study, intents={"stress": "loosen"})
+    page = report(study, intents={"stress": "loosen", "frequency": "loosen"})
     assert "loosen" in page.split("<h2>Recommendation</h2>")[1]
     with pytest.raises(InputError, match="unknown limit"):
         study.model().recommend(study.problem.box.nominal, {"mass": "tighten"})
