@@ -18,6 +18,7 @@ from cbabo.methods.batch import choose_batch
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.continuous import Solution, Solver, SolverAnswer
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
 from learned import Simulate, asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
@@ -366,3 +367,17 @@ def test_designs_that_are_too_risky_come_last() -> None:
     assert posterior.failure_model is not None
     x = chosen(posterior, np.array([[1.0, 1.0], [0.9, 0.9], [0.5, 0.5]]), answers=2, size=6)
     assert (x[:, 0] < 0.68).all()  # the optimum without failures lies at 0.8
+
+
+def test_answers_with_a_margin_aim_at_the_probability_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    aims: set[float] = set()
+    solved = Solver.with_margin
+
+    def spy(solver: Solver, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
+        aims.add(probability)
+        return solved(solver, bound, solution, probability)
+
+    monkeypatch.setattr(Solver, "with_margin", spy)
+    evaluations = evaluated(valley(), simulate_valley, 12)
+    step(evaluations, evaluations.running, Learner(1).to_bytes(), DEFAULT.replace(probability=0.9), 0)
+    assert aims == {0.9}

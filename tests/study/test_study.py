@@ -594,3 +594,51 @@ def test_failures_do_not_stop_the_defaults(solving: Study, evaluate) -> None:
     assert sum(row.state == "failed" for row in late) <= 4
     model = solving.model()
     assert model.predict({"stress": 5.0, "frequency": 3.0}).point["width"] <= 2.65
+
+
+def spent(study: Study) -> list[tuple[dict[str, float], dict[str, float]]]:
+    return [(dict(row.point), dict(row.outputs)) for row in study.evaluations if row.kind == "refine"]
+
+
+@pytest.mark.parametrize("settings", [Settings.default().replace(library=16), QUICK], ids=["default", "paper"])
+def test_one_call_and_several_calls_refine_alike(beam: Problem, tmp_path: Path, evaluate, settings) -> None:
+    """Verify, then improve in further calls: the error just measured counts, and no row is learned twice."""
+    studies = []
+    for name in ("one", "several", "started"):
+        study = Study.create(beam, f"sqlite:///{tmp_path}/{name}.db", settings=settings)
+        study.run(evaluate, budget=32)
+        studies.append(study)
+    one, several, started = studies
+    at = {"stress": 4.3, "frequency": 3.1}
+    whole = one.refine(at, evaluate, evaluations=3)
+    parts = [several.refine(at, evaluate, evaluations=1) for _ in range(3)]
+    first = started.refine(at, evaluate, evaluations=1)
+    last = started.refine(at, evaluate, evaluations=2, start=first.point)
+    assert len(spent(one)) >= 2
+    assert spent(one) == spent(several) == spent(started)
+    assert parts[-1].point == last.point == whole.point
+    assert parts[-1].objective == last.objective == whole.objective
+    assert all(row.thresholds == at for row in one.evaluations if row.kind == "refine")
+
+
+def test_a_refinement_for_other_limits_begins_anew(solving: Study, evaluate) -> None:
+    solving.run(evaluate, budget=32)
+    solving.refine({"stress": 4.3, "frequency": 3.1}, evaluate, evaluations=1)
+    before = len(solving.evaluations)
+    known = solving.model().predict({"stress": 6.0, "frequency": 3.0})
+    solving.refine({"stress": 6.0, "frequency": 3.0}, evaluate, evaluations=1)
+    made = solving.evaluations[before:]
+    assert len(made) == (0 if known.verified else 1)
+    assert all(dict(row.point) == known.point for row in made)
+
+
+def test_a_measured_design_that_breaks_a_limit_says_which_and_by_how_much(solving: Study, evaluate) -> None:
+    solving.run(evaluate, budget=32)
+    answer = solving.refine({"stress": 1.0, "frequency": 6.0}, evaluate, evaluations=1)
+    assert answer.status == "measured"
+    assert not answer.verified
+    assert answer.probability_feasible == 0.0
+    broken = [text for text in answer.warnings if text.startswith("the measured design breaks ")]
+    assert broken
+    stress = next(text for text in broken if "stress <= 1" in text)
+    assert f"by {answer.outputs['stress'].mean - 1.0:.4g}" in stress

@@ -141,3 +141,22 @@ def test_ctrl_c_in_a_refinement_exits_with_130_and_the_next_run_measures_it(
     assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 1
     cli("run", learned, "--evaluator", "beamsim:evaluate", "--budget", "35")
     assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 0
+
+
+def test_a_refined_design_that_breaks_a_limit_is_said_and_exits_with_one(cli: Any, learned: str) -> None:
+    limits = ("--at", "stress=1", "--at", "frequency=6")
+    found = cli(
+        "refine", learned, *limits, "--evaluations", "1", "--evaluator", "beamsim:evaluate", "--format", "json", code=1
+    )
+    answer = json.loads(found.out)
+    assert answer["status"] == "measured"
+    assert any("the measured design breaks stress <= 1" in w["warning"] for w in answer["warnings"])
+    assert found.err.splitlines()[-1].startswith("cbabo: not verified: the measured design breaks ")
+
+
+def test_the_second_prediction_uses_the_model_that_was_kept(
+    cli: Any, learned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = cli("predict", learned, "--at", "stress=4", "--format", "json").out
+    monkeypatch.setattr("cbabo.study.study.Study.model", None)
+    assert cli("predict", learned, "--at", "stress=4", "--format", "json").out == first
