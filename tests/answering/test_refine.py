@@ -15,7 +15,8 @@ from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.query import Query
 from cbabo.errors import InputError
 from cbabo.methods import paper as module
-from cbabo.methods.paper import PaperMethod, _best
+from cbabo.methods.method import best_measured
+from cbabo.methods.paper import PaperMethod
 from learned import (
     QUICK,
     Lab,
@@ -268,7 +269,7 @@ def outcome(f: float, c: float, g: float = 0.0) -> Evaluation:
     ],
 )
 def test_the_rule(model: Model, pair: list[Evaluation], winner: int) -> None:
-    assert _best(model.problem, QUERY, pair) is pair[winner]
+    assert best_measured(QUERY, pair, model.problem, 1.0) is pair[winner]
 
 
 def test_a_measured_answer_is_sure_of_itself(model: Model) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,14 +23,26 @@ from torch import Tensor
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.threads import one_thread
+from cbabo.numerics.tolerances import SAME_DESIGN
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.limits import Limits
 
-_SAMPLES = 512  # quasi-random designs among which the ascents start
-_STARTS = 8
-_ITERATIONS = 60
-_SAME = 1e-9  # distance in the unit cube below which two designs are one
-_ASYMPTOTIC = -1e3  # of u: below, 1 - |u| Mills(|u|) has lost its digits and is 1/u^2
+
+@dataclass(frozen=True)
+class AcquisitionTuning:
+    """Numbers that tune the maximisation of LogcEI."""
+
+    samples: int = 512
+    """Quasi-random designs among which the ascents start, as in BoTorch's defaults."""
+    starts: int = 8
+    """Ascents, which run as one problem."""
+    iterations: int = 60
+    """Iterations of L-BFGS-B at most."""
+    asymptotic: float = -1e3
+    """Improvement in standard deviations below which 1 - |u| Mills(|u|) has lost its digits and equals 1/u^2."""
+
+
+TUNING = AcquisitionTuning()
 
 
 def log_constrained_improvement(mean: Tensor, std: Tensor, limits: Limits, theta: Tensor, best: float | None) -> Tensor:
@@ -46,12 +59,12 @@ def log_improvement(u: Tensor) -> Tensor:
     near = u.clamp_min(-1.0)
     density = torch.exp(-0.5 * near.square()) / math.sqrt(2 * math.pi)
     upper = torch.log(density + near * torch.special.ndtr(near))
-    tail = u.clamp(_ASYMPTOTIC, -1.0)
+    tail = u.clamp(TUNING.asymptotic, -1.0)
     mills = math.sqrt(math.pi / 2) * torch.special.erfcx(-tail / math.sqrt(2))
     lower = torch.log1p(tail * mills)
-    far = -2.0 * torch.log(-u.clamp_max(_ASYMPTOTIC))
+    far = -2.0 * torch.log(-u.clamp_max(TUNING.asymptotic))
     log_density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi)
-    return torch.where(u > -1.0, upper, log_density + torch.where(u > _ASYMPTOTIC, lower, far))
+    return torch.where(u > -1.0, upper, log_density + torch.where(u > TUNING.asymptotic, lower, far))
 
 
 def maximise(
@@ -73,10 +86,10 @@ def maximise(
     designs (m x d) that must not be chosen again; None is returned if there is no other.
     """
     d = len(lower)
-    pool = torch.cat([lower + sobol(d, seed, _SAMPLES) * (upper - lower), extra.clamp(lower, upper)])
+    pool = torch.cat([lower + sobol(d, seed, TUNING.samples) * (upper - lower), extra.clamp(lower, upper)])
     with torch.no_grad():
         values = log_constrained_improvement(*surrogates.mean_and_std(pool), limits, theta, best)
-    starts = pool[torch.argsort(values, descending=True, stable=True)[:_STARTS]]
+    starts = pool[torch.argsort(values, descending=True, stable=True)[: TUNING.starts]]
 
     def descend(flat: FloatArray) -> tuple[float, FloatArray]:
         x = torch.from_numpy(flat).view(-1, d)
@@ -86,10 +99,12 @@ def maximise(
     bounds = list(zip(lower.tolist(), upper.tolist(), strict=True)) * len(starts)
     flat = starts.numpy().ravel()
     with one_thread():  # SciPy's BLAS threads would cost several times the work
-        found = minimize(descend, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS})
+        found = minimize(
+            descend, flat, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": TUNING.iterations}
+        )
     ends = legal(torch.cat([torch.from_numpy(np.clip(found.x, *np.array(bounds).T)).view(-1, d), starts, pool]))
     if known is not None and len(known):
-        ends = ends[torch.cdist(ends, known, p=math.inf).amin(1) > _SAME]
+        ends = ends[torch.cdist(ends, known, p=math.inf).amin(1) > SAME_DESIGN]
     if not len(ends):
         return None
     with torch.no_grad():

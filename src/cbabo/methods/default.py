@@ -24,7 +24,7 @@ from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import correct
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.learner import Learner
-from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, layer_sizes
+from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
 from cbabo.methods.settings import DefaultSettings
 from cbabo.network.distillation import distil
 from cbabo.network.pcm import PCM
@@ -136,7 +136,10 @@ class DefaultMethod:
         measured = [e for e in spent if e.state == "complete"]
         if not measured and not known:
             return Refinement(None, spent, notes)
-        return Refinement(_best(fitted.problem, query, [*measured, *fitted.evaluations.complete]), spent, notes)
+        best = best_measured(
+            query, [*measured, *fitted.evaluations.complete], fitted.problem, fitted.problem.box.scales
+        )
+        return Refinement(best, spent, notes)
 
     def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
         """Rank by fast answers: the standardised objective, feasible where they are as probable as the settings ask."""
@@ -172,14 +175,3 @@ class DefaultMethod:
         s = self.settings
         share = min(1.0, s.answers_per_batch / s.batch_size) if s.batch_size > 1 else TUNING.single_share
         return math.floor((iteration + 1) * size * share) - math.floor(iteration * size * share)
-
-
-def _best(problem: Problem, query: Query, measured: Sequence[Evaluation]) -> Evaluation:
-    """Return the best measured design: feasible before infeasible, then by objective, or by violation in shares of ranges."""
-    y = Evaluations(problem, tuple(measured)).y
-    rows = query.repeated(len(y))
-    feasible = problem.box.feasible(y, rows)
-    objective = problem.objective.sign * y[:, 0]
-    violation = np.clip(problem.box.violations(y, rows) / problem.box.scales, 0.0, None).sum(axis=1)
-    keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(y))]
-    return measured[min(range(len(y)), key=keys.__getitem__)]

@@ -183,3 +183,20 @@ def layer_sizes(problem: Problem, settings: MethodSettings) -> tuple[int, ...]:
     """Return the sizes of the network's layers."""
     hidden = [settings.hidden_width] * settings.hidden_layers
     return (len(problem.box.names), *hidden, problem.space.dimension)
+
+
+def best_measured(
+    query: Query, measured: Sequence[Evaluation], problem: Problem, unit: FloatArray | float
+) -> Evaluation:
+    """Return the best of some measured designs for a query with one row.
+
+    Feasible ones come before infeasible ones and are compared by objective, infeasible ones by their total violation in these
+    units (one for each requirement).
+    """
+    y = Evaluations(problem, tuple(measured)).y
+    rows = query.repeated(len(y))
+    feasible = problem.box.feasible(y, rows)
+    objective = problem.objective.sign * y[:, 0]
+    violation = np.clip(problem.box.violations(y, rows) / unit, 0.0, None).sum(axis=1)
+    keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(y))]
+    return measured[min(range(len(y)), key=keys.__getitem__)]

@@ -21,7 +21,7 @@ from cbabo.domain.space import Point
 from cbabo.methods.acquisition import maximise
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.learner import Learner
-from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, layer_sizes
+from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
 from cbabo.methods.selection import ThresholdSampler, select
 from cbabo.methods.settings import PaperSettings
 from cbabo.methods.training import Trainee, train
@@ -97,7 +97,8 @@ class PaperMethod:
             if point is None:
                 break
             spent.append(measure(point))
-        return Refinement(_best(fitted.problem, query, [e for e in spent if e.state == "complete"]), spent)
+        measured = [e for e in spent if e.state == "complete"]
+        return Refinement(best_measured(query, measured, fitted.problem, 1.0) if measured else None, spent)
 
     def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
         """Rank by the surrogates' means at the network's designs, natural units."""
@@ -191,15 +192,3 @@ def _means(fitted: Fitted, theta: FloatArray) -> Tensor:
     with one_thread():
         x = snapped(fitted.problem.space, fitted.pcm.designs(torch.from_numpy(theta)))
         return fitted.surrogates.mean(x)
-
-
-def _best(problem: Problem, query: Query, measured: Sequence[Evaluation]) -> Evaluation | None:
-    if not measured:
-        return None
-    y = Evaluations(problem, tuple(measured)).y
-    rows = query.repeated(len(y))
-    feasible = problem.box.feasible(y, rows)
-    objective = problem.objective.sign * y[:, 0]
-    violation = np.clip(problem.box.violations(y, rows), 0.0, None).sum(axis=1)
-    keys = [(0, objective[i]) if feasible[i] else (1, violation[i]) for i in range(len(y))]
-    return measured[min(range(len(y)), key=keys.__getitem__)]
