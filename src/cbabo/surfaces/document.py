@@ -7,14 +7,10 @@ three.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.decisions import recommend, tradeoff
@@ -25,6 +21,7 @@ from cbabo.domain.query import FARTHEST
 from cbabo.methods.settings import PaperSettings
 from cbabo.model import Model
 from cbabo.numerics import qp
+from cbabo.numerics.codec import base64_array
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.numerics.versions import versions
 from cbabo.solver import continuous, library
@@ -106,9 +103,9 @@ def embedded(document: Mapping[str, Any]) -> str:
 
 def _map(model: Model) -> dict[str, Any]:
     if isinstance(model.settings, PaperSettings):
-        return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": _array(model.pcm.weights)}
+        return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": base64_array(model.pcm.weights)}
     entries, failures = model.fast_map.library, model.posterior.failure_model
-    arrays = {f.name: _array(getattr(entries, f.name)) for f in fields(entries)}
+    arrays = {f.name: base64_array(getattr(entries, f.name)) for f in fields(entries)}
     failure_model = None if failures is None else {"limit": failures.limit, **_failure_surrogates(failures)}
     aims = {"price": model.solver.price, "probability": model.settings.probability}
     return {"kind": "library", **aims, "failure_model": failure_model, **arrays}
@@ -158,7 +155,7 @@ def _numbers(tuning: Any) -> dict[str, Any]:
 
 def _surrogates(model: Model) -> dict[str, Any]:
     given = model.posterior.warp
-    warps = {} if given is None else {f"warp_{f.name}": _array(getattr(given, f.name)) for f in fields(given)}
+    warps = {} if given is None else {f"warp_{f.name}": base64_array(getattr(given, f.name)) for f in fields(given)}
     return {**_processes(model.surrogates), **warps}
 
 
@@ -167,7 +164,7 @@ def _processes(surrogates: Surrogates) -> dict[str, Any]:
     arrays = {"x": s.x, "centre": s.centre, "scale": s.scale, "weights": s.weights}
     names = ("lengthscales", "noise", "constant", "amplitude", "family", "stretch")
     arrays |= {name: value for name in names if (value := getattr(h, name)) is not None}
-    return {name: _array(array) for name, array in arrays.items()}
+    return {name: base64_array(array) for name, array in arrays.items()}
 
 
 def _evaluation(problem: Problem, row: Evaluation) -> dict[str, Any]:
@@ -187,15 +184,10 @@ def _quality(model: Model) -> dict[str, Any]:
     quality = leave_one_out(model)
     return {
         "ids": quality.ids.tolist(),
-        "observed": _array(quality.observed),
-        "predicted": _array(quality.predicted),
-        "std": _array(quality.std),
+        "observed": base64_array(quality.observed),
+        "predicted": base64_array(quality.predicted),
+        "std": base64_array(quality.std),
         "explained": quality.explained.tolist(),
         "levels": list(LEVELS),
         "covered": quality.covered.tolist(),
     }
-
-
-def _array(values: ArrayLike) -> dict[str, Any]:
-    array = np.ascontiguousarray(values, dtype="<f8")
-    return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
