@@ -41,7 +41,7 @@ REVISIONS: Mapping[str, Revision] = MappingProxyType(
         "constant relaxed": Revision("constant-relaxed-1", (0.392699, -0.00616483)),
         "qLogNEHVI": Revision("qLogNEHVI-1", (0.49078, -0.0282007)),
         "plain": Revision("plain-1", (0.484103, -0.0267922)),
-        "case study": Revision("case-study-1", (0.484602, -0.0147103)),
+        "case study": Revision("case-study-2", (0.484602, -0.0147103)),
     }
 )
 """The present revision of each family of methods. Methods of a family differ in settings only, and their names say in which."""
