@@ -203,7 +203,7 @@ def test_predict_answers_one_question(model: Model) -> None:
     assert model.predict(TABLE[:1]) == model.predict(AT)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["PCM", "polish", "", 3, ["pcm"]])
+@pytest.mark.parametrize("method", ["PCM", "network", "", 3, ["pcm"]])
 def test_an_unknown_method_gets_one_sentence(model: Model, method: object) -> None:
     for ask in (model.predict, model.predict_many):
         with pytest.raises(InputError, match=r"^predict: method must be 'pcm' or 'solver', got .*$"):

@@ -355,7 +355,7 @@ def test_rounds_find_better_limits_with_as_many_candidates(car: Model) -> None:
 
 
 def test_a_round_keeps_to_what_is_asked_for() -> None:
-    """Around the two believed ones, which are the best; with directions they are followed, within the box and the reach."""
+    """Around the two feasible ones, which are the best; with directions they are followed, within the box and the reach."""
     theta = np.array([[0.4, 0.2, 0.99], [0.1, 0.2, 0.3], [0.35, 0.2, 0.95]])
     base, directions, random = np.array([0.45, 0.2, 0.9]), np.array([-1.0, 0.0, 1.0]), child(0, "recommend")
     worth = np.array([1.0, -np.inf, 2.0])

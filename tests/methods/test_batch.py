@@ -166,7 +166,7 @@ def test_failed_and_pending_designs_are_left_alone() -> None:
 
 
 def test_what_is_under_way_moves_the_others_away() -> None:
-    """Designs under way count as believed, so that a discovery is not looked for beside them once more."""
+    """Designs under way count as predicted, so that no improvement is sought beside them."""
     problem, evaluations = half_explored()
     state = Learner(1).to_bytes()
     settings = DEFAULT.replace(initial_evaluations=15, answers_per_batch=0, batch_size=2)

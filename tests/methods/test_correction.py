@@ -59,7 +59,7 @@ def test_a_correction_is_new_legal_and_close(rough: Model) -> None:
 
 
 def test_an_error_just_seen_is_not_made_again() -> None:
-    """An output that is higher than believed close to the answer: the next design keeps clear of the limit."""
+    """An output that is higher than predicted close to the answer: the next design keeps clear of the limit."""
     model = model_of(valley(), simulate_valley, 20, DEFAULT)
     point = model.predict(AT).point
     for error in (0.05, 0.2):

@@ -154,7 +154,7 @@ def test_deviations_balance_price_and_probability(solver: Solver) -> None:
     for probability in (0.9, 0.98):
         more = solver.deviations(np.array([10.0, 10.0]), np.array([1.0, 5.0]), probability)
         assert np.prod(ndtr(more)) == pytest.approx(probability, abs=1e-9)
-        assert more[0] > more[1]  # the dearer margin is the smaller one
+        assert more[0] > more[1]  # the more expensive margin is the smaller one
     many = solver.deviations(np.array([[0.1, 0.2], [1.0, 2.0]]), np.array([[1.0, 1.0], [0.5, 0.0]]), 0.98)
     for i, (s, m) in enumerate([([0.1, 0.2], [1.0, 1.0]), ([1.0, 2.0], [0.5, 0.0])]):
         assert solver.deviations(np.array(s), np.array(m), 0.98) == pytest.approx(many[i], abs=1e-9)
@@ -219,7 +219,7 @@ def test_the_floor_is_the_best_measured_design_that_obeys_the_limits(solver: Sol
 
 
 def test_what_is_only_expected_is_no_floor(evaluations: Evaluations) -> None:
-    """Designs under way count as believed, but nothing has been measured there."""
+    """Designs under way count as predicted, but nothing has been measured there."""
     posterior = posterior_of(evaluations, DEFAULT)
     expecting = posterior.fantasize(torch.tensor([[0.55, 0.45]], dtype=torch.float64))
     assert Solver(expecting).incumbent(asked(disc(), at(1.0)[None])) == Solver(posterior).incumbent(

@@ -121,7 +121,7 @@ def test_a_lattice_is_answered_from_its_own_designs() -> None:
 
 
 def test_what_is_only_believed_must_be_better_than_what_was_measured_by_its_deviation() -> None:
-    """Of many believed values the best is mostly the luckiest: far more waves here than evaluations."""
+    """Of many predicted values the best is mostly an underestimate: far more waves here than evaluations."""
     model = model_of(wavy(), simulate_wavy, 80, DEFAULT)
     theta = thetas(60, seed=5)
     found, incumbents = quick_answers(model, theta, 0.98), model.solver.incumbents(asked(model.problem, theta))

@@ -224,7 +224,7 @@ def test_a_region_that_fails_is_avoided_on_a_lattice_too() -> None:
 
 
 def test_an_answer_that_was_measured_is_said_to_be() -> None:
-    """On a lattice that is used up every answer that obeys is a measured one, however good others are believed to be."""
+    """On a lattice that is used up every answer that obeys is a measured one, however good others are predicted to be."""
     points = [{"i": i, "g": g} for i in range(4) for g in (0.1, 0.2, 0.8)]
     rows = tuple(Evaluation(n + 1, "complete", "run", p, simulate_lattice(p)) for n, p in enumerate(points))
     model = make_model(Evaluations(lattice(), rows), Learner(0), DEFAULT.replace(library=20), 0)

@@ -215,7 +215,7 @@ def test_plain_surrogates_are_left_as_they_are() -> None:
 
 
 def test_exact_repetitions_teach_nothing() -> None:
-    """They would foretell each other, and deviations would be far too small."""
+    """They would predict each other, and standard deviations would be far too small."""
     once = evaluated(bumpy(), simulate_bumpy, 20)
     twice = posterior_of(Evaluations(bumpy(), (*once, *once[:7])), DEFAULT)
     assert len(twice.measured) == 20
