@@ -50,7 +50,9 @@ def everything(evaluations: Evaluations) -> dict[str, FloatArray]:
     full, fast = model.predict_many(rows), model.predict_many(rows, fast=True)
     batch, state = step(evaluations, evaluations.running, Learner(1).to_bytes(), SETTINGS, 0)
     told = [Evaluation(900 + i, "complete", "run", p, dict(evaluations[i].outputs)) for i, p in enumerate(batch)]
-    surprised = Evaluations(evaluations.problem, (*evaluations, *told))  # by outcomes that no model would have predicted
+    surprised = Evaluations(
+        evaluations.problem, (*evaluations, *told)
+    )  # by outcomes that no model would have predicted
     next_batch, _ = step(surprised, evaluations.running, state, SETTINGS, 0)
     return {
         "answers": full.x.numpy(),
