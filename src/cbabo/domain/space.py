@@ -7,6 +7,7 @@ values in a point are always legal: inside the bounds, integers whole, discrete 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -91,13 +92,14 @@ class Real:
         return self.from_unit(u)
 
 
-class _Lattice:
+class _Lattice(ABC):
     """What Integer and Discrete share: a sorted list of legal values, placed in the unit interval by value."""
 
     name: str
 
+    @abstractmethod
     def _legal(self) -> FloatArray:
-        raise NotImplementedError
+        """Return the legal values in ascending order."""
 
     def to_unit(self, values: FloatArray) -> FloatArray:
         """Map natural values to [0, 1]."""

@@ -184,6 +184,10 @@ def json_schema() -> dict[str, Any]:
     section = schema["$defs"]["StudySection"]["properties"]
     section["settings"] = {"anyOf": [*stated, {"type": "null"}], "description": section["settings"]["description"]}
     schema["properties"]["study"] = {"anyOf": [{"$ref": "#/$defs/StudySection"}, {"type": "null"}]}
+    for definition in [schema, *schema["$defs"].values()]:
+        # Docstrings end with examples in Python, which say nothing to an editor of YAML.
+        if "description" in definition:
+            definition["description"] = definition["description"].partition("\n\nExamples:")[0]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
