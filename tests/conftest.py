@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 from cbabo import Problem
 from cbabo.storage.database import Database
 from simulators import make_beam, simulate_beam
+
+# A shell starts what runs in the background with interrupts ignored, which every process started from here would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from botorch.acquisition.multi_objective import logei
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
@@ -114,6 +115,11 @@ class TestMeasures:
 
 
 class TestFront:
+    @pytest.fixture(autouse=True)
+    def _without_compiling(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let BoTorch use its implementation in Python, because compiling the other takes a minute."""
+        monkeypatch.setattr(logei, "_load_attempted", True)
+
     def test_a_short_run_looks_answers_up_in_what_it_evaluated(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pareto_baseline, "BUDGET", 40)
         seen: list[FloatArray] = []
@@ -146,7 +152,10 @@ shipped = get("gkxwc2")
 x = shipped.problem.space.snap(np.random.default_rng(0).random((6, 2)))
 print(pareto_baseline.propose(shipped.problem, x, pareto_baseline._evaluated(shipped, x), None, 5)[0].shape)
 """
-        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        environment = os.environ | {
+            "TMPDIR": str(tmp_path),
+            "CXX": "false",
+        }  # It looks for what is compiled, then gives up.
         done = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=True
         )
