@@ -88,9 +88,9 @@ def case_study(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Recommend limits under the paper's mixed intents, and measure before and after (the car problem)."""
     study = finished_study(shipped, CASE_SETTINGS, seed)
     base = dict.fromkeys(shipped.problem.box.names, CASE_BASE)
-    before = study.refine(base, shipped.evaluate)
+    before = study.refine(base, shipped.evaluate, in_process=True)
     found = study.model().recommend(base, CASE_INTENTS)  # type: ignore[arg-type]
-    after = study.refine(found.thresholds, shipped.evaluate)
+    after = study.refine(found.thresholds, shipped.evaluate, in_process=True)
     followed = [_follows(c.intent, (c.after - c.before) / 10.0) for c in found.changes.values()]
     measures: Measures = {
         "intents followed": float(all(followed)),
@@ -115,7 +115,7 @@ LOCK_TOLERANCE = 0.025
 def finished_study(shipped: ShippedProblem, settings: MethodSettings, seed: int) -> Study:
     """Return the study after a run of the whole budget."""
     study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=settings)
-    study.run(shipped.evaluate, budget=BUDGET)
+    study.run(shipped.evaluate, budget=BUDGET, in_process=True)
     return study
 
 
@@ -202,7 +202,7 @@ def _answers_at(shipped: ShippedProblem, model: Model, budget: int) -> Measures:
 
 def _run(study: Study, shipped: ShippedProblem, budget: int) -> float:
     began = time.perf_counter()
-    study.run(shipped.evaluate, budget=budget)
+    study.run(shipped.evaluate, budget=budget, in_process=True)
     return time.perf_counter() - began
 
 

@@ -7,7 +7,7 @@ simulator included; a failed evaluation keeps its reason and is never used as a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -37,7 +37,7 @@ class Evaluation:
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]
-    """Every number that the simulator returned; empty unless complete."""
+    """Every number that the simulator returned; empty unless it returned all that it had to."""
     failure: str | None = None
     """Why it failed, in one line."""
     cause: Cause | None = None
@@ -61,6 +61,9 @@ class Evaluations(Sequence[Evaluation]):
 
     problem: Problem
     rows: tuple[Evaluation, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(judged(self.problem, row) for row in self.rows))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -141,6 +144,12 @@ class Evaluations(Sequence[Evaluation]):
 
     def _where(self, state: State) -> Evaluations:
         return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state))
+
+
+def judged(problem: Problem, row: Evaluation) -> Evaluation:
+    """Return an evaluation as it counts: as failed at its design if it is complete with an output out of its valid range."""
+    reason = problem.invalid(row.outputs) if row.state == "complete" else None
+    return row if reason is None else replace(row, state="failed", failure=reason, cause="design")
 
 
 @dataclass(frozen=True)

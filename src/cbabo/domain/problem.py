@@ -14,10 +14,13 @@ import yaml
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from cbabo.domain.constraints import Constraint, ThresholdBox
-from cbabo.domain.notation import misspelt, parse_constraint, parse_objective, read_yaml, sentence, similar
+from cbabo.domain.notation import misspelt, number, parse_constraint, parse_objective, read_yaml, sentence, similar
 from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
 from cbabo.errors import InputError, shown
+from cbabo.numerics.arrays import is_number
 
+VALID = (-1e30, 1e30)
+"""Where an output must lie to count as measured, unless the problem states a range: penalty values of simulators lie beyond."""
 RESERVED = ("id", "state", "kind", "failure", "started", "seconds", "worker")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
 
@@ -77,6 +80,21 @@ def _constraints(value: Any) -> Any:
     return _listed("constraints", value)
 
 
+def _valid(value: Any) -> Any:
+    """Read ranges by output, each as two numbers."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"valid: expected ranges by output, as {{stress: [0, 1e6]}}, got {shown(value)}")
+    found = {}
+    for name, ends in value.items():
+        numbers = [number(end) for end in ends] if isinstance(ends, list | tuple) else []
+        if len(numbers) != 2 or not all(map(is_number, numbers)) or not numbers[0] < numbers[1]:
+            raise InputError(f"valid: expected [low, high] with low < high for {shown(name)}, got {shown(ends)}")
+        found[name] = (float(numbers[0]), float(numbers[1]))
+    return found
+
+
 def _listed(where: str, value: Any) -> Any:
     """Refuse what has no order of its own, and the single thing where a list of them is expected."""
     if isinstance(value, list | tuple):
@@ -110,6 +128,7 @@ class Problem:
         tuple[Annotated[Constraint, BeforeValidator(_constraint, json_schema_input_type=str | Constraint)], ...],
         BeforeValidator(_constraints),
     ]
+    valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(_valid)] = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
@@ -117,12 +136,14 @@ class Problem:
         variables: Sequence[Real | Integer | Discrete],
         objective: Objective | str,
         constraints: Sequence[Constraint | str],
+        valid: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         self.__dict__.update(
             name=name,
             variables=tuple(_variables(variables)),
             objective=_objective(objective),
             constraints=tuple(_constraint(c) for c in _constraints(constraints)),
+            valid=_valid(valid),
         )
         self.__post_init__()
 
@@ -147,6 +168,22 @@ class Problem:
             if name in RESERVED:
                 raise InputError(f"problem: the name {name!r} is reserved for the table of evaluations; choose another")
 
+        for name in self.valid:
+            if name not in self.outputs:
+                raise InputError(f"valid: unknown output {shown(name)}; expected {', '.join(self.outputs)}")
+
+    def invalid(self, outputs: Mapping[str, float]) -> str | None:
+        """Say which output of an evaluation is out of its valid range, if one is: such an evaluation counts as failed."""
+        for name in self.outputs:
+            low, high = self.valid.get(name, VALID)
+            value = outputs.get(name)
+            if value is not None and not low <= value <= high:
+                return (
+                    f"the output {name!r} is out of range: {value:g} is not between {low:g} and {high:g}; "
+                    "if such a value is right, state its range under valid"
+                )
+        return None
+
     @cached_property
     def space(self) -> Space:
         """The variables and the unit cube."""
@@ -170,12 +207,13 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """State the problem in plain values, defaults left out; `from_dict` reads it back."""
-        return {
+        stated = {
             "name": self.name,
             "variables": [_plain(v) for v in self.variables],
             "objective": _plain(self.objective),
             "constraints": [_plain(c) for c in self.constraints],
         }
+        return stated | ({"valid": {name: list(ends) for name, ends in self.valid.items()}} if self.valid else {})
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Problem:

@@ -6,9 +6,10 @@ values in a point are always legal: inside the bounds, integers whole, discrete 
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -226,6 +227,17 @@ class Space:
     def dimension(self) -> int:
         """How many variables there are."""
         return len(self.variables)
+
+    @property
+    def size(self) -> int | None:
+        """How many designs there are; None if a variable is continuous."""
+        counts = [None if isinstance(v, Real) else len(v.values) for v in self.variables]
+        return None if None in counts else math.prod(counts)  # type: ignore[arg-type]
+
+    def designs(self) -> Iterator[Point]:
+        """Go through all designs of a space without continuous variables, the first variable slowest."""
+        for values in itertools.product(*(v.values for v in self.variables if not isinstance(v, Real))):
+            yield dict(zip(self.names, values, strict=True))
 
     def points(self, x: ArrayLike) -> list[Point]:
         """Turn rows of the unit cube into legal points."""

@@ -21,12 +21,16 @@ from typing import Literal
 
 from cbabo.errors import EvaluationError, InputError
 from cbabo.evaluators.function import current_evaluation, declared_outputs, finite_outputs
-from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked_environment, new_token
+from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked, marked_environment, new_token
 from cbabo.evaluators.logs import LOG_CHARACTERS, file_tail, joined, tail
 from cbabo.evaluators.placeholders import fill, plain
-from cbabo.evaluators.readings import read_outputs
+from cbabo.evaluators.readings import LARGEST_FILE, read_outputs
+from cbabo.numerics.identity import machine_id, process_start
 
 logger = logging.getLogger(__name__)
+
+_CLAIM = ".running"
+"""File that says which process works in a directory; it is removed when the evaluation has ended."""
 
 Keep = Literal["failed", "always", "never"]
 
@@ -61,6 +65,8 @@ class CommandEvaluator:
     """Environment variables to add."""
     shell: bool = False
     """Whether the command is a line for the shell; {here} and {workdir} are quoted already."""
+    largest_file: int = LARGEST_FILE
+    """Bytes of outputs that are read at most; more is a failure."""
 
     def __post_init__(self) -> None:
         if not self.command or not self.command[0].strip():
@@ -75,7 +81,9 @@ class CommandEvaluator:
     def __call__(self, point: dict[str, float]) -> dict[str, float]:
         """Run the command for one point and return its outputs."""
         place = self._make_directory()
+        claim = place / _CLAIM
         try:
+            claim.write_text(_claim(), encoding="ascii")
             outputs = self._evaluate({name: plain(value) for name, value in point.items()}, place)
         except BaseException as error:
             kept = self.keep != "never"
@@ -86,6 +94,7 @@ class CommandEvaluator:
             kept = self.keep == "always"
             return outputs
         finally:
+            claim.unlink(missing_ok=True)
             if not kept:
                 _remove(place)
 
@@ -104,10 +113,13 @@ class CommandEvaluator:
         try:
             self._check(self._run(self._words(values), place, environment))
             source = "stdout.txt" if self.outputs == "stdout" else self.outputs
-            return finite_outputs(read_outputs(place / source), declared_outputs.get())
+            returned = read_outputs(place / source, self.largest_file)
         except BaseException:
             kill_marked(token)
             raise
+        if marked(token):  # A command may end before what it has started in the background.
+            kill_marked(token)
+        return finite_outputs(returned, declared_outputs.get())
 
     def _words(self, values: Mapping[str, float | str]) -> list[str] | str:
         if not self.shell:
@@ -162,6 +174,10 @@ class CommandEvaluator:
         stem = "point" if number is None else f"{number:05d}"
         try:
             self.workdir.mkdir(parents=True, exist_ok=True)
+            for place in self.workdir.glob(f"{stem}-*"):
+                if _abandoned(place):
+                    logger.info("Removing %s, where an earlier try of this evaluation was interrupted.", place)
+                    _remove(place)
             while True:
                 place = self.workdir / f"{stem}-{secrets.token_hex(3)}"
                 with suppress(FileExistsError):
@@ -181,6 +197,20 @@ def check_inside(name: str) -> None:
             f"a file of an evaluation must be named relative to its own directory, but {name!r} came; "
             "write a plain file name"
         )
+
+
+def _claim() -> str:
+    """Return what tells this process from all others."""
+    return f"{machine_id()} {os.getpid()} {process_start()}"
+
+
+def _abandoned(place: Path) -> bool:
+    """Tell whether a directory is of an evaluation whose process is dead; one of another machine may be alive."""
+    try:
+        machine, process, begun = (place / _CLAIM).read_text(encoding="ascii").split()
+        return machine == machine_id() and process_start(int(process)) != begun
+    except (OSError, ValueError):
+        return False
 
 
 def _write_template(template: Path, target: Path, values: Mapping[str, float | str]) -> None:

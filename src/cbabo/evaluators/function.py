@@ -58,6 +58,8 @@ class Outcome:
     """Where it ran, as host:pid."""
     cause: Cause | None = None
     """What a failure is due to, the design or the set-up; None when it is complete."""
+    killed_worker: bool = False
+    """Whether the worker process died during it."""
 
     @property
     def complete(self) -> bool:
@@ -66,17 +68,23 @@ class Outcome:
 
 
 def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, ...], number: int) -> Outcome:
-    """Run one evaluation and turn everything that goes wrong in it, except Ctrl-C, into a failed outcome."""
+    """Run one evaluation and turn everything that goes wrong in it, except Ctrl-C, into a failed outcome.
+
+    A process that the simulator forks and that returns from it ends here: only the process that was asked answers.
+    """
+    process = os.getpid()
     number_token, outputs_token = current_evaluation.set(number), declared_outputs.set(outputs)
     started, clock = time.time(), time.perf_counter()
     cause: Cause
     try:
-        values = finite_outputs(evaluate(dict(point)), outputs)
+        values = finite_outputs(_only_in(process, evaluate, point), outputs)
     except EvaluationError as error:
         printed = printed_tail()
         log = joined(("log", error.log), ("printed", printed)) if printed else error.log
         reason, retryable, cause = error.reason, error.retryable, error.cause
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # Also what asyncio, generators and compiled extensions raise to end their caller.
         log = joined(("traceback", _traceback(error)), ("printed", printed_tail()))
         reason, retryable, cause = describe(error), False, "design"
     else:
@@ -88,6 +96,21 @@ def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, 
     return failed(reason, log=log, retryable=retryable, cause=cause, started=started, seconds=seconds, worker=_here())
 
 
+def _only_in(process: int, evaluate: Evaluate, point: Mapping[str, float]) -> object:
+    """Call the simulator; a forked copy of this process does not come back."""
+    code = 1
+    try:
+        returned = evaluate(dict(point))
+        code = 0
+        return returned
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+    finally:
+        if os.getpid() != process:
+            os._exit(code)
+
+
 def failed(
     reason: str,
     *,
@@ -97,10 +120,11 @@ def failed(
     started: float | None = None,
     seconds: float = 0.0,
     worker: str = "",
+    killed_worker: bool = False,
 ) -> Outcome:
     """Return the outcome of an evaluation that failed, also for failures that are only seen from outside."""
     begun = time.time() - seconds if started is None else started
-    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker, cause)
+    return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker, cause, killed_worker)
 
 
 def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, float]:

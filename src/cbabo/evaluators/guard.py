@@ -42,7 +42,8 @@ _POLL = 0.5
 class Guardian:
     """While the block runs, a small process watches this one and, should it die, kills all that it started.
 
-    Blocks may be nested and may run in several threads: the first starts the guardian, the last ends it.
+    A guardian that is killed is replaced. Blocks may be nested and may run in several threads: the first starts the
+    guardian, the last ends it.
     """
 
     def __enter__(self) -> Guardian:
@@ -128,10 +129,12 @@ def ending(code: int) -> str:
 class _Watch:
     """The guardian of this process, held by one or more blocks."""
 
+    token: str
     process: subprocess.Popen[bytes]
     before: str | None
     """What the environment variable held before."""
     holders: int = 1
+    released: bool = False
 
 
 _lock = threading.RLock()
@@ -151,8 +154,10 @@ def _hold() -> None:
             watch.holders += 1
             return
         token, before = _own(), os.environ.get(GUARD)
-        _watches[os.getpid()] = _Watch(_start(token), before)
+        watch = _Watch(token, _start(token), before)
+        _watches[os.getpid()] = watch
         os.environ[GUARD] = _with_token(before, token)
+    threading.Thread(target=_keep, args=(watch,), name="cbabo-guardian", daemon=True).start()
 
 
 def _release() -> None:
@@ -164,11 +169,29 @@ def _release() -> None:
         if watch.holders:
             return
         del _watches[os.getpid()]
+        watch.released = True
         if watch.before is None:
             os.environ.pop(GUARD, None)
         else:
             os.environ[GUARD] = watch.before
     _dismiss(watch.process)
+
+
+def _keep(watch: _Watch) -> None:
+    """Start another guardian whenever one ends before it is released."""
+    while True:
+        watch.process.wait()
+        with _lock:
+            if watch.released:
+                return
+            logger.warning("The guardian process has ended (exit code %s); starting another.", watch.process.returncode)
+            watch.process.stdin.close()  # type: ignore[union-attr]
+            try:
+                watch.process = _start(watch.token)
+            except OSError as error:
+                logger.warning("No guardian can be started (%s); processes may be left if this one is killed.", error)
+                return
+        time.sleep(_POLL)
 
 
 def _start(token: str) -> subprocess.Popen[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import subprocess
 import sys
 import threading
@@ -17,13 +18,17 @@ from cbabo.evaluators import worker
 from cbabo.evaluators.function import describe
 from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked_environment, new_token
 from cbabo.evaluators.logs import file_tail
-from cbabo.evaluators.worker import read_frame, write_frame
+from cbabo.evaluators.worker import ID_BYTES, opened, read_frame, write_frame
 
 _LOADING = 120.0
 """Seconds that a worker may take, beyond the timeout, to import what the task needs."""
 _PATIENCE = 1.0
 """Seconds that a worker may take to end by itself."""
 _SHUT_DOWN = "the pool was shut down before the task was done; run it again"
+
+
+class WorkerDiedError(EvaluationError):
+    """The worker process died during the task, by itself or by somebody else's hand."""
 
 
 class Slot:
@@ -38,7 +43,7 @@ class Slot:
 
     def call(self, body: bytes) -> Any:
         """Run a packed (function, args, kwargs) and return its result or raise what it raised."""
-        return self._ready().call(pickle.dumps((list(sys.path), body)), self._timeout)
+        return self._ready().call(body, self._timeout)
 
     def release(self) -> None:
         """Start no more workers and let an idle one end by itself."""
@@ -109,13 +114,14 @@ class _Worker:
     def alive(self) -> bool:
         return self._process.returncode is None and not self._from.closed
 
-    def call(self, task: bytes, timeout: float | None) -> Any:
+    def call(self, body: bytes, timeout: float | None) -> Any:
+        task = secrets.token_bytes(ID_BYTES)
         try:
             with self._deadline(timeout, _LOADING, "could not load the task", "set-up"):
-                write_frame(self._to, task)
-                read_frame(self._from)
+                write_frame(self._to, pickle.dumps((task, list(sys.path), body)))
+                self._receive(task)
             with self._deadline(timeout, 0.0, "gave no answer", "design"):
-                reply = read_frame(self._from)
+                reply = self._receive(task)
         except (EOFError, OSError, ValueError) as error:  # ValueError: the pool has closed the pipe.
             raise self._lost() from error
         try:
@@ -126,6 +132,15 @@ class _Worker:
             failure.add_note(f"In the worker process:\n{text}")
             raise failure
         return result
+
+    def _receive(self, task: bytes) -> bytes:
+        """Receive the next message; one that is not the worker's about this task costs the evaluation and the worker."""
+        message = read_frame(self._from)
+        try:
+            return opened(message, task, self._process.pid)
+        except OSError:
+            self.kill("something other than the worker wrote to its pipe; leave foreign open files alone")
+            raise
 
     @contextmanager
     def _deadline(self, timeout: float | None, extra: float, what: str, cause: Cause) -> Iterator[None]:
@@ -156,8 +171,10 @@ class _Worker:
         if self._process.returncode is None:
             self.kill("the worker process closed the pipe to its driver; leave foreign open files alone")
         self.join()
-        reason = self._verdict or self._death()
-        return EvaluationError(reason, log=file_tail(self._log), retryable=True, cause=self._cause)
+        log = file_tail(self._log)
+        if self._verdict is None:
+            return WorkerDiedError(self._death(), log=log, retryable=True, cause="set-up")
+        return EvaluationError(self._verdict, log=log, retryable=True, cause=self._cause)
 
     def _death(self) -> str:
         code = self._process.returncode

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from cbabo.errors import InputError
 from cbabo.evaluators.command import CommandEvaluator, Keep, check_inside
 from cbabo.evaluators.function import Evaluate, load_function
+from cbabo.evaluators.readings import LARGEST_FILE
 
 Text = Annotated[str, Field(coerce_numbers_to_str=True)]
 """A word that YAML may have read as a number."""
@@ -27,6 +29,7 @@ _COMMAND_ONLY = (
     "retry_return_codes",
     "env",
     "shell",
+    "largest_file",
 )
 
 
@@ -63,6 +66,9 @@ class EvaluatorSpec(BaseModel):
     )
     env: dict[str, Text] = Field({}, description="Environment variables added for the command.")
     shell: bool = Field(False, description="Whether the command is a line for the shell.")
+    largest_file: int = Field(
+        LARGEST_FILE, gt=0, description="Bytes of outputs that are read at most; more is a failure."
+    )
 
     @field_validator("python")
     @classmethod
@@ -126,6 +132,22 @@ class EvaluatorSpec(BaseModel):
         return words
 
 
+@dataclass(frozen=True)
+class Simulator:
+    """A simulator that can be called, and what its caller sees to."""
+
+    evaluate: Evaluate
+    timeout: float | None = None
+    """Seconds for one evaluation; None also for a command, which keeps its own time."""
+    retries: int = 0
+
+
+def build_simulator(spec: EvaluatorSpec, directory: Path) -> Simulator:
+    """Return the simulator that the section describes, with its paths relative to the directory."""
+    timeout = spec.timeout if spec.python is not None else None
+    return Simulator(build(spec, directory), timeout, spec.retries)
+
+
 def build(spec: EvaluatorSpec, directory: Path) -> Evaluate:
     """Return the evaluator that the section describes, with its paths relative to the directory."""
     if spec.python is not None:
@@ -146,4 +168,5 @@ def build(spec: EvaluatorSpec, directory: Path) -> Evaluate:
         retry_return_codes=spec.retry_return_codes,
         env=spec.env,
         shell=spec.shell,
+        largest_file=spec.largest_file,
     )

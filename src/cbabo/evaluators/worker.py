@@ -1,5 +1,8 @@
 """A worker process of the pool: it reads tasks from a pipe and answers them one after the other.
 
+Every message about a task begins with the task's id and the number of the process that sends it. The driver takes those of the
+task and of the worker that it asked, and no others. A process that a task forks does not get the pipes and never answers.
+
 This file is run as a script and imports the package only when it has the driver's sys.path. The pipes are hidden
 from user code, which finds an empty standard input and whose output goes to the log file.
 """
@@ -19,6 +22,11 @@ from functools import partial
 from typing import IO, Any
 
 _LENGTH = struct.Struct(">Q")
+_PROCESS = struct.Struct(">Q")
+ID_BYTES = 16
+"""Bytes of a task's id."""
+_LARGEST = 2**34
+"""Bytes of a message that are read at most."""
 
 
 def main() -> None:
@@ -47,10 +55,25 @@ def read_frame(stream: IO[bytes]) -> bytes:
 
 
 def _read(stream: IO[bytes], length: int) -> bytes:
+    if length > _LARGEST:
+        raise OSError(f"a message of {length} bytes is announced, which no task sends")
     content = stream.read(length)
     if len(content) < length:
         raise EOFError("the other side of the pipe is gone")
     return content
+
+
+def sealed(task: bytes, process: int, content: bytes) -> bytes:
+    """Return a message about a task: its id, the process that sends it, and the content."""
+    return task + _PROCESS.pack(process) + content
+
+
+def opened(message: bytes, task: bytes, process: int) -> bytes:
+    """Return the content of a message, or raise OSError if it is not about this task or from another process."""
+    head = sealed(task, process, b"")
+    if not message.startswith(head):
+        raise OSError("the message is of another task or process")
+    return message[len(head) :]
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
@@ -60,29 +83,40 @@ def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(_close, (incoming.fileno(), outgoing.fileno())))
     return incoming, outgoing
 
 
 def _serve(incoming: IO[bytes], outgoing: IO[bytes], path: list[str], log: str) -> None:
     """Answer each task with two messages: an empty one when it begins, and its reply."""
+    own = os.getpid()
     from pathlib import Path
 
     from cbabo.evaluators.logs import printed_log
 
     printed_log.set(Path(log))
     while True:
-        wanted, body = pickle.loads(read_frame(incoming))
+        task, wanted, body = pickle.loads(read_frame(incoming))
         if wanted != path:
             sys.path[:] = [*wanted, *(entry for entry in sys.path if entry not in wanted)]
             path = wanted
         with suppress(OSError):
             os.truncate(log, 0)
         call = _load(body)
-        write_frame(outgoing, b"")
+        write_frame(outgoing, sealed(task, own, b""))
         reply = _reply(call)
+        if os.getpid() != own:  # A process that the task has forked.
+            os._exit(1)
         with suppress(Exception):
             sys.stdout.flush()
-        write_frame(outgoing, reply)
+        write_frame(outgoing, sealed(task, own, reply))
+
+
+def _close(descriptors: tuple[int, ...]) -> None:
+    for descriptor in descriptors:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _load(body: bytes) -> Callable[[], Any]:

@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from cbabo.domain.evaluations import Evaluation, Trial
 from cbabo.domain.space import Point
-from cbabo.errors import CbaboError, EvaluationError, InputError, RunStoppedError
+from cbabo.errors import CbaboError, InputError, RunStoppedError
+from cbabo.evaluators.execution import Execution, Tries, lost, outcome_of
 from cbabo.evaluators.function import Evaluate, Outcome, describe, failed, perform
 from cbabo.evaluators.guard import Guardian
-from cbabo.evaluators.pool import WorkerPool
 from cbabo.evaluators.starts import StartReport, Starts, listening
-from cbabo.numerics.arrays import is_number
 from cbabo.study.trials import Trials
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ _HOPE = 10.0
 @dataclass
 class _Job:
     trial: Trial
-    tries: int = 1
+    tries: Tries
     submitted: float = 0.0
     token: str = ""
 
@@ -101,11 +100,9 @@ class Run:
 
     evaluate: Evaluate
     budget: int
-    workers: int
+    execution: Execution
     executor: Executor | None
     asynchronous: bool
-    timeout: float | None
-    retries: int
     stop_after_failures: int | None
     on_interrupted: Literal["rerun", "fail"]
     on_result: Callable[[Evaluation], None] | None
@@ -113,14 +110,14 @@ class Run:
     def __post_init__(self) -> None:
         if not callable(self.evaluate):
             raise InputError(f"run: evaluate must be a function of a point, got {self.evaluate!r}")
-        for name, least in (("budget", 0), ("workers", 1), ("retries", 0), ("stop_after_failures", 1)):
+        for name, least in (("budget", 0), ("stop_after_failures", 1)):
             value = getattr(self, name)
             if value is None and name == "stop_after_failures":
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise InputError(f"run: {name} must be a whole number from {least} on, got {value!r}")
-        if self.timeout is not None and not (is_number(self.timeout) and self.timeout > 0):
-            raise InputError(f"run: timeout must be a positive number of seconds, got {self.timeout!r}")
+        if self.executor is not None and self.execution.in_process:
+            raise InputError("run: expected an executor or in_process, got both; leave out one of the two")
         if self.on_interrupted not in ("rerun", "fail"):
             raise InputError(f"run: on_interrupted must be 'rerun' or 'fail', got {self.on_interrupted!r}")
 
@@ -142,16 +139,19 @@ class Run:
                 done = wait(jobs, return_when=FIRST_COMPLETED).done if timing is None else timing.done(jobs)
                 for future in sorted(done, key=_given_up):
                     job = jobs.pop(future)
-                    outcome = self._outcome(future, job, timing)
-                    if outcome.retryable and job.tries <= self.retries:
-                        _LOG.info("evaluation %d: %s; trying again", job.trial.id, outcome.failure)
-                        waiting.append(_Job(job.trial, job.tries + 1))
+                    came = self._outcome(future, job, timing)
+                    outcome = job.tries.settle(came)
+                    if outcome is None:
+                        _LOG.info("evaluation %d: %s; trying again", job.trial.id, came.failure)
+                        waiting.append(job)
                         continue
-                    failures = 0 if outcome.complete else failures + 1
-                    self._store(trials, job, outcome)
+                    evaluation = self._store(trials, job.trial, outcome)
+                    failures = failures + 1 if evaluation.state == "failed" else 0
+        if trials.used_up:
+            _LOG.warning("all designs of this space were evaluated; the run ends before its budget of %d", self.budget)
         if self._hopeless(failures):
             raise RunStoppedError(
-                f"the last {failures} evaluations failed in a row (the latest: {outcome.failure}); "
+                f"the last {failures} evaluations failed in a row (the latest: {evaluation.failure}); "
                 "repair the simulator and run again: everything so far is stored"
             )
 
@@ -159,15 +159,18 @@ class Run:
         for trial in trials.interrupted():
             if self.on_interrupted == "rerun":
                 _LOG.info("evaluation %d was interrupted; running it again", trial.id)
-                yield _Job(trial)
+                yield self._job(trial)
             else:
-                lost = failed("interrupted: the run that had started it ended", cause="set-up")
-                self._store(trials, _Job(trial), lost)
+                interrupted = failed("interrupted: the run that had started it ended", cause="set-up")
+                self._store(trials, trial, interrupted)
 
     def _next(self, trials: Trials, *, busy: bool) -> _Job | None:
         """Start the next evaluation; batch by batch, learning waits until the whole batch is measured."""
         trial = trials.next(self.budget, may_learn=self.asynchronous or not busy)
-        return None if trial is None else _Job(trial)
+        return None if trial is None else self._job(trial)
+
+    def _job(self, trial: Trial) -> _Job:
+        return _Job(trial, Tries(self.execution.retries))
 
     def _submit(self, executor: Executor, trials: Trials, job: _Job, timing: _Timing | None) -> Future[Outcome]:
         report = StartReport(uuid4().hex) if timing is None else timing.starts.report()
@@ -188,23 +191,21 @@ class Run:
             timing.give_up(future)
             return failed(f"no answer within {timing.limit:g} s", retryable=True, cause="set-up", seconds=seconds)
         try:
-            return future.result()
+            return outcome_of(future, time.monotonic() - seconds)
         except BrokenExecutor as error:
             raise _broken(describe(error)) from error
         except CancelledError as error:  # not by us: a cluster whose scheduler is gone, an executor shut down
             raise _broken("it cancelled an evaluation") from error
-        except EvaluationError as error:
-            return failed(error.reason, log=error.log, retryable=error.retryable, cause=error.cause, seconds=seconds)
         except Exception as error:  # the executor's own trouble, such as a worker that was killed
-            lost = f"the executor lost it ({describe(error)})"
-            return failed(lost, retryable=True, cause="set-up", seconds=seconds)
+            return lost(error, seconds)
 
-    def _store(self, trials: Trials, job: _Job, outcome: Outcome) -> None:
-        evaluation = trials.record(job.trial.id, outcome)
-        if not outcome.complete:
-            _LOG.warning("evaluation %d failed: %s", job.trial.id, evaluation.failure)
+    def _store(self, trials: Trials, trial: Trial, outcome: Outcome) -> Evaluation:
+        evaluation = trials.record(trial.id, outcome)
+        if evaluation.state == "failed":
+            _LOG.warning("evaluation %d failed: %s", trial.id, evaluation.failure)
         if self.on_result is not None:
             self.on_result(evaluation)
+        return evaluation
 
     @contextmanager
     def _executing(self) -> Iterator[Executor]:
@@ -212,25 +213,20 @@ class Run:
             with Guardian():
                 yield self.executor
             return
-        in_process = self.workers == 1 and self.timeout is None
-        executor: Executor = _InProcess() if in_process else WorkerPool(self.workers, self.timeout)
-        with Guardian():
-            try:
-                yield executor
-            except BaseException:
-                executor.shutdown(wait=False, cancel_futures=True)
-                raise
-            executor.shutdown()
+        with self.execution.executor() as executor:
+            yield executor
 
     @contextmanager
     def _timing(self) -> Iterator[_Timing | None]:
         """Keep the time where there is a limit and an executor that does not."""
-        with listening(self.executor if self.timeout is not None else None) as starts:
-            yield None if starts is None or self.timeout is None else _Timing(self.timeout, starts)
+        timeout = self.execution.timeout
+        with listening(self.executor if timeout is not None else None) as starts:
+            yield None if starts is None or timeout is None else _Timing(timeout, starts)
 
     def _capacity(self, trials: Trials) -> int:
         """How many evaluations to keep in flight: `workers`, or a batch where an executor has workers of its own."""
-        return trials.batch_size if self.executor is not None and self.workers == 1 else self.workers
+        workers = self.execution.workers
+        return trials.batch_size if self.executor is not None and workers == 1 else workers
 
     def _hopeless(self, failures: int) -> bool:
         return self.stop_after_failures is not None and failures >= self.stop_after_failures
@@ -264,17 +260,3 @@ def _broken(why: str) -> RunStoppedError:
         f"the executor broke ({why}); start it anew and run again: "
         "everything told so far is stored, and what was under way will be run again"
     )
-
-
-class _InProcess(Executor):
-    """Evaluates in this process, at once."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call and return a finished future; Ctrl-C passes through."""
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future

@@ -17,8 +17,8 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
+from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.guard import Guardian
 from cbabo.evaluators.outputs import not_finite, output_number
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
@@ -152,7 +152,10 @@ class Study:
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise InputError(f"ask: expected a whole number of designs from 1 on, got {count!r}")
         with self._store.locked():
-            return self._trials.take(count, started=False)
+            trials = self._trials.take(count, started=False)
+        if not trials:
+            raise StudyError("ask: every design of this space was asked for already; there is none left to evaluate")
+        return trials
 
     def ask_at(self, point: Mapping[str, float]) -> Trial:
         """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
@@ -206,24 +209,24 @@ class Study:
         stop_after_failures: int | None = None,
         on_interrupted: Literal["rerun", "fail"] = "rerun",
         on_result: Callable[[Evaluation], None] | None = None,
+        in_process: bool = False,
     ) -> None:
         """Evaluate until the study has requested `budget` evaluations in all; running again resumes.
 
-        workers: evaluations at a time; with one and no timeout they run in this process, otherwise each in a worker
-        process. executor: any concurrent.futures.Executor instead. asynchronous: ask for the next evaluation as soon
-        as one ends, rather than batch by batch. timeout: seconds for one evaluation, from its start on. retries: further
-        tries after a timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after
-        so many failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished.
-        on_result: called with every finished evaluation.
+        workers: evaluations at a time, each in a worker process, so that a simulator that crashes costs one evaluation; a
+        design that has ended two processes counts as failed. executor: any concurrent.futures.Executor instead.
+        asynchronous: ask for the next evaluation as soon as one ends, rather than batch by batch. timeout: seconds for one
+        evaluation, from its start on. retries: further tries after a timeout or a failure marked as worth another try.
+        stop_after_failures: give up after so many failures in a row. on_interrupted: what to do with evaluations that a dead
+        run left unfinished. on_result: called with every finished evaluation. in_process: call `evaluate` in this process, for
+        one whose state cannot be sent to another or is needed here; a crash of it then ends this process.
         """
         plan = Run(
             evaluate,
             budget,
-            workers,
+            _execution("run", workers=workers, timeout=timeout, retries=retries, in_process=in_process),
             executor,
             asynchronous,
-            timeout,
-            retries,
             stop_after_failures,
             on_interrupted,
             on_result,
@@ -241,13 +244,18 @@ class Study:
         evaluate: Evaluate,
         evaluations: int = 2,
         start: Point | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        on_result: Callable[[Evaluation], None] | None = None,
+        in_process: bool = False,
     ) -> Answer:
         """Spend at most `evaluations` expensive calls on one answer: 1 verifies it, further ones look for a better one.
 
         They are stored as kind "refine", do not count against the budget, and the next model knows them. A call that follows
         another one for the same limits goes on where that one ended: two calls with one evaluation each do the same as one call
         with two. A limit that is left out stands at its nominal value. start: a design to begin with instead of the
-        prediction; one that was measured before is not measured again.
+        prediction; one that was measured before is not measured again. timeout, retries, on_result, in_process: as `run`
+        takes them.
         """
         from cbabo.answering.refine import refine
 
@@ -257,14 +265,24 @@ class Study:
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
-        with self._store.locked(), Guardian():
+        execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
+        with self._store.locked(), execution.executor() as executor:
+
+            def measure(point: Point) -> Evaluation:
+                trial = self._trials.start(point, limits)
+                outcome = execution.evaluate(executor, evaluate, point, self._trials.outputs, trial.id)
+                evaluation = self._trials.record(trial.id, outcome)
+                if on_result is not None:
+                    on_result(evaluation)
+                return evaluation
+
             known, made = _split(self.evaluations, limits, begin)
             if any(row.point == begin for row in made):
                 begin = None  # The refinement that begins there goes on.
             return refine(
                 self._model_of(known),
                 Query.of(self.problem.box, limits),
-                lambda point: self._trials.measure(point, evaluate, limits),
+                measure,
                 evaluations,
                 begin,
                 made,
@@ -329,6 +347,14 @@ def _split(
         spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
     ids = {row.id for row in spent}
     return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)
+
+
+def _execution(where: str, **stated: Any) -> Execution:
+    """Read how to execute evaluations, naming the method that was called in messages."""
+    try:
+        return Execution(**stated)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:

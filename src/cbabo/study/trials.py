@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged
 from cbabo.domain.space import Point
-from cbabo.evaluators.function import Evaluate, Outcome, perform
+from cbabo.evaluators.function import Outcome
 from cbabo.storage.store import StudyStore
 
 
@@ -21,12 +22,13 @@ class Trials:
         self._store = store
         self.outputs = store.record.problem.outputs
         self.batch_size = store.record.settings.batch_size
+        self.used_up = False
+        """Whether every design of a space with finitely many was asked for."""
 
     def take(self, count: int, *, started: bool, may_learn: bool = True) -> list[Trial]:
-        """Request designs, making iterations of the method as needed; fewer come if it may not learn."""
+        """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left."""
         trials = self._store.take(count, started=started)
-        while len(trials) < count and may_learn:
-            self._advance()
+        while len(trials) < count and may_learn and self._advance():
             trials += self._store.take(count - len(trials), started=started)
         return trials
 
@@ -52,23 +54,40 @@ class Trials:
             "seconds": outcome.seconds,
             "worker": outcome.worker[:255] or None,
         }
-        return self._store.finish(id, values)
+        return judged(self._store.record.problem, self._store.finish(id, values))
 
-    def measure(self, point: Point, evaluate: Evaluate, thresholds: Mapping[str, float] | None = None) -> Evaluation:
-        """Evaluate one design outside the budget, for one answer; it is stored before and after.
+    def start(self, point: Point, thresholds: Mapping[str, float]) -> Trial:
+        """Begin one evaluation outside the budget, for the answer to these limits."""
+        return self._store.start(point, "refine", started=True, thresholds=thresholds)
 
-        thresholds: the limits that the answer is for.
-        """
-        trial = self._store.start(point, "refine", started=True, thresholds=thresholds)
-        return self.record(trial.id, perform(evaluate, trial.point, self.outputs, trial.id))
-
-    def _advance(self) -> None:
-        """Make one iteration of the method and store its batch with its state."""
+    def _advance(self) -> bool:
+        """Make one iteration of the method and store its batch with its state; False if no design is left to propose."""
         from cbabo.methods.step import step
 
         record = self._store.record
         evaluations = Evaluations(record.problem, self._store.evaluations())
         steps, state = self._store.learner()
         focus = self._store.focus()
+        if record.problem.space.size is not None and not _unseen(evaluations, [], 1):
+            self.used_up = True
+            return False
         batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed, focus)
+        if record.problem.space.size is not None:
+            batch = _unseen(evaluations, batch, len(batch))
         self._store.plan(batch, steps + 1, state)
+        return True
+
+
+def _unseen(evaluations: Evaluations, batch: Sequence[Point], count: int) -> list[Point]:
+    """Return the designs of a batch that were not asked for before, filled up with others of a space with finitely many."""
+    space = evaluations.problem.space
+    asked = {tuple(row.point[name] for name in space.names) for row in evaluations if row.cause != "set-up"}
+    found: list[Point] = []
+    for point in itertools.chain(batch, space.designs()):
+        if len(found) == count:
+            break
+        key = tuple(point[name] for name in space.names)
+        if key not in asked:
+            asked.add(key)
+            found.append(point)
+    return found

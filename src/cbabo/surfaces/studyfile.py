@@ -17,8 +17,7 @@ from cbabo.domain.focus import Focus
 from cbabo.domain.notation import read_yaml, sentence
 from cbabo.domain.problem import Problem, require_problem
 from cbabo.errors import InputError, StudyError, shown
-from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.spec import EvaluatorSpec, build
+from cbabo.evaluators.spec import EvaluatorSpec, Simulator, build_simulator
 from cbabo.methods.settings import PRESETS, MethodSettings, Settings
 from cbabo.storage.database import read_url
 from cbabo.study.study import Study
@@ -156,12 +155,12 @@ class StudyFile:
                 )
         return study
 
-    def evaluate(self) -> Evaluate:
-        """Return the evaluator that the file describes."""
+    def simulator(self) -> Simulator:
+        """Return the simulator that the file describes."""
         if self.evaluator is None:
             raise InputError(f"{self.path}: expected an 'evaluator:' section with python or command; add it")
         try:
-            return build(self.evaluator, self.path.parent.absolute())
+            return build_simulator(self.evaluator, self.path.parent.absolute())
         except InputError as error:
             raise InputError(f"{self.path}: evaluator: {error}") from error
 

@@ -87,7 +87,7 @@ def grid_optima(shipped: ShippedProblem, thresholds: FloatArray) -> FloatArray:
 
 def _model(shipped: ShippedProblem, settings: MethodSettings) -> Model:
     study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=settings)
-    study.run(shipped.evaluate, budget=BUDGET)
+    study.run(shipped.evaluate, budget=BUDGET, in_process=True)
     return study.model()
 
 

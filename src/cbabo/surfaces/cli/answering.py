@@ -10,7 +10,6 @@ import typer
 
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
-from cbabo.evaluators.function import Evaluate, load_function
 from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.cli.options import (
     Format,
@@ -18,9 +17,9 @@ from cbabo.surfaces.cli.options import (
     LoosenOption,
     StudyArgument,
     TightenOption,
+    find_simulator,
     open_study,
     pairs,
-    read_file,
     read_intents,
     read_limits,
 )
@@ -76,9 +75,12 @@ def refine(
     The exit code is 1 where the best measured design breaks a limit; which one, and by how much, is said.
     """
     opened = open_study(study)
-    thresholds, evaluate = _thresholds(opened.problem, at), _evaluate(study, evaluator)
+    thresholds, simulator = _thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
+    assert simulator is not None
     with simulator_output():
-        answer = opened.refine(thresholds, evaluate, evaluations)
+        answer = opened.refine(
+            thresholds, simulator.evaluate, evaluations, timeout=simulator.timeout, retries=simulator.retries
+        )
     _show(answer_record(answer), form)
     if answer.status == "measured":
         broken = [text for text in answer.warnings if text.startswith("the measured design breaks")]
@@ -143,11 +145,3 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"--at: {name} must be a number, got {text!r}") from None
-
-
-def _evaluate(study: str, evaluator: str | None) -> Evaluate:
-    if evaluator is not None:
-        return load_function(evaluator, Path.cwd())
-    if "::" in study:
-        raise InputError("refine: the evaluator is never taken from the database; add --evaluator module:function")
-    return read_file(study).evaluate()

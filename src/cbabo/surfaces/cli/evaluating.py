@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -15,19 +15,18 @@ import pandas as pd
 import typer
 
 from cbabo.errors import InputError, RunStoppedError
-from cbabo.evaluators.function import Evaluate, describe, load_function
-from cbabo.study.study import Study
+from cbabo.evaluators.function import Evaluate, describe
+from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.cli.cluster import connected
 from cbabo.surfaces.cli.inspecting import print_summary
 from cbabo.surfaces.cli.options import (
     FormatOption,
     SetOption,
     StudyArgument,
+    find_simulator,
     interrupted,
-    names_database,
     open_study,
     pairs,
-    read_file,
     start_study,
 )
 from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
@@ -40,16 +39,6 @@ def register(app: typer.Typer) -> None:
     app.command()(ask)
     app.command()(tell)
     app.command("import")(import_runs)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What to run, and what the run itself must see to."""
-
-    study: Study
-    evaluate: Evaluate
-    timeout: float | None
-    retries: int
 
 
 def run(
@@ -75,23 +64,24 @@ def run(
     """Evaluate until the budget is spent; Ctrl-C stops, the same command resumes."""
     try:
         with simulator_output():
-            plan = _prepare(study, evaluator, timeout, retries, changes or [])
-            with connected(dask) as executor, watching(plan.study, budget, quiet=form != "table") as on_result:
-                plan.study.run(
-                    plan.evaluate if dask is None else _packed(plan.evaluate),
+            simulator = _simulator(study, evaluator, timeout, retries, changes or [])
+            started = start_study(study, changes)
+            with connected(dask) as executor, watching(started, budget, quiet=form != "table") as on_result:
+                started.run(
+                    simulator.evaluate if dask is None else _packed(simulator.evaluate),
                     budget=budget,
                     workers=workers,
                     executor=executor,
                     asynchronous=asynchronous,
-                    timeout=plan.timeout,
-                    retries=plan.retries,
+                    timeout=simulator.timeout,
+                    retries=simulator.retries,
                     stop_after_failures=stop_after_failures,
                     on_interrupted=on_interrupted,
                     on_result=on_result,
                 )
     except KeyboardInterrupt:
         raise interrupted("everything told so far is stored") from None
-    print_summary(plan.study, form)
+    print_summary(started, form)
 
 
 def ask(
@@ -165,25 +155,16 @@ def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"
 
 
-def _prepare(
+def _simulator(
     study: str, evaluator: str | None, timeout: float | None, retries: int | None, changes: list[str]
-) -> _Plan:
-    """Load the simulator first, so that nothing is created when it is not there."""
-    if evaluator is not None:
-        try:
-            evaluate = load_function(evaluator, Path.cwd())
-        except InputError as error:
-            raise InputError(f"--evaluator: {error}") from error
-        return _Plan(start_study(study, changes), evaluate, timeout, retries or 0)
-    if names_database(study):
-        raise InputError("run: the evaluator is never taken from the database; add --evaluator module:function")
-    stated = {"timeout": timeout, "retries": retries}
-    changes = changes + [f"evaluator.{name}={value}" for name, value in stated.items() if value is not None]
-    file = read_file(study, changes)
-    evaluate = file.evaluate()
-    assert file.evaluator is not None
-    own_timeout = file.evaluator.timeout if file.evaluator.python is not None else None  # a command keeps its own
-    return _Plan(file.create(), evaluate, own_timeout, file.evaluator.retries)
+) -> Simulator:
+    """Load the simulator, which comes first, so that nothing is created when it is not there."""
+    if evaluator is None:
+        stated = {"timeout": timeout, "retries": retries}
+        changes = changes + [f"evaluator.{name}={value}" for name, value in stated.items() if value is not None]
+    found = find_simulator("run", study, evaluator, changes)
+    assert found is not None
+    return found if evaluator is None else replace(found, timeout=timeout, retries=retries or 0)
 
 
 @dataclass(frozen=True)

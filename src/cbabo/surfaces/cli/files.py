@@ -12,9 +12,8 @@ import typer
 
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError, RunStoppedError
-from cbabo.evaluators.function import Evaluate, perform
-from cbabo.evaluators.guard import Guardian
-from cbabo.evaluators.spec import EvaluatorSpec
+from cbabo.evaluators.execution import Execution
+from cbabo.evaluators.spec import EvaluatorSpec, Simulator
 from cbabo.storage.database import Database
 from cbabo.surfaces.cli.examples import SIMULATOR, STUDY
 from cbabo.surfaces.cli.options import SetOption, read_file
@@ -64,18 +63,18 @@ def check(
         raise InputError("check: expected a study file; or give --schema")
     study = read_file(file, changes)
     problem = study.problem
-    evaluate = None
+    simulator = None
     if study.evaluator is not None:
         with simulator_output():
-            evaluate = study.evaluate()
+            simulator = study.simulator()
         _warn_of_strangers(problem, study.evaluator)
     elif attempt:
         raise InputError(f"{file}: --try needs an 'evaluator:' section with python or command; add it")
     print_frame(_variables(problem), "table", f"{problem.name}: variables")
     print_frame(_requirements(problem), "table", "outputs and limits")
-    if attempt and evaluate is not None:
-        _attempt(problem, evaluate)
-    following = f"Next: cbabo run {file}" if evaluate else "It names no evaluator: use cbabo ask and cbabo tell."
+    if attempt and simulator is not None:
+        _attempt(problem, simulator)
+    following = f"Next: cbabo run {file}" if simulator else "It names no evaluator: use cbabo ask and cbabo tell."
     typer.echo(f"\n{file} is right. {following}")
 
 
@@ -88,12 +87,13 @@ def upgrade(url: Annotated[str, typer.Argument(metavar="URL", help="The database
     typer.echo(f"{database.label}: {what} revision {after}.")
 
 
-def _attempt(problem: Problem, evaluate: Evaluate) -> None:
+def _attempt(problem: Problem, simulator: Simulator) -> None:
     """Evaluate the centre of the space and show what came."""
     point = problem.space.points([[0.5] * problem.space.dimension])[0]
     where = ", ".join(f"{name}={value:.6g}" for name, value in point.items())
-    with simulator_output(), Guardian():
-        outcome = perform(evaluate, point, problem.outputs, 0)
+    execution = Execution(timeout=simulator.timeout, retries=simulator.retries)
+    with simulator_output(), execution.executor() as executor:
+        outcome = execution.evaluate(executor, simulator.evaluate, point, problem.outputs, 0)
     if not outcome.complete:
         typer.echo(outcome.log, err=True)
         raise RunStoppedError(f"the evaluator failed at {where}: {outcome.failure}")

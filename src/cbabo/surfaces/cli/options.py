@@ -11,6 +11,8 @@ import pandas as pd
 import typer
 
 from cbabo.errors import CbaboError, InputError, shown
+from cbabo.evaluators.function import load_function
+from cbabo.evaluators.spec import Simulator
 from cbabo.study.study import Study
 from cbabo.surfaces.studyfile import StudyFile, lasting_url
 
@@ -69,6 +71,28 @@ def read_file(path: str, changes: list[str] | None = None) -> StudyFile:
     if "://" in path and not Path(path).exists():
         raise InputError(f"expected a study's YAML file or URL::name, got the URL {shown(path)} without '::name'")
     return StudyFile.read(path, changes or ())
+
+
+def find_simulator(
+    command: str, study: str, evaluator: str | None, changes: list[str] | None = None, *, required: bool = True
+) -> Simulator | None:
+    """Return the simulator: the function named by --evaluator, or the study file's. It never comes from the database.
+
+    Where there is none, the command says so, or gets None if it can do without.
+    """
+    if evaluator is not None:
+        try:
+            return Simulator(load_function(evaluator, Path.cwd()))
+        except InputError as error:
+            raise InputError(f"--evaluator: {error}") from error
+    if names_database(study):
+        if required:
+            raise InputError(
+                f"{command}: the evaluator is never taken from the database; add --evaluator module:function"
+            )
+        return None
+    file = read_file(study, changes)
+    return file.simulator() if required or file.evaluator is not None else None
 
 
 def pairs(words: list[str] | None, what: str) -> dict[str, str]:

@@ -6,14 +6,12 @@ import logging
 import secrets
 import socket
 import webbrowser
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cbabo.errors import InputError, MissingExtraError
-from cbabo.evaluators.function import Evaluate, load_function
-from cbabo.surfaces.cli.options import CommandInterruptedError, StudyArgument, names_database, open_study, read_file
+from cbabo.surfaces.cli.options import CommandInterruptedError, StudyArgument, find_simulator, open_study
 from cbabo.surfaces.cli.printing import simulator_output
 
 _PORT = 8321
@@ -45,13 +43,13 @@ def serve(
         ) from error
     from cbabo.numerics.threads import one_thread
 
-    opened, evaluate = open_study(study), _evaluate(study, evaluator)
+    opened, simulator = open_study(study), find_simulator("serve", study, evaluator, required=False)
     listening = listen(port)
     number = listening.getsockname()[1]
     token = secrets.token_urlsafe(18)
     address = f"http://127.0.0.1:{number}/#token={token}"
     with one_thread():
-        app = make_app(opened, evaluate, token, number)
+        app = make_app(opened, simulator, token, number)
         typer.echo(f"The explorer of {opened.name}: {address}")
         typer.echo(f"The token for what changes or spends: {token}; it works until this server ends (Ctrl-C).")
         if browser:
@@ -75,13 +73,3 @@ def listen(port: int) -> socket.socket:
         listening.close()
         raise InputError(f"serve: port {port} cannot be used ({error.strerror}); choose another with --port") from error
     return listening
-
-
-def _evaluate(study: str, evaluator: str | None) -> Evaluate | None:
-    """Return the simulator, if one is known; it never comes from the database."""
-    if evaluator is not None:
-        return load_function(evaluator, Path.cwd())
-    if names_database(study):
-        return None
-    file = read_file(study)
-    return None if file.evaluator is None else file.evaluate()

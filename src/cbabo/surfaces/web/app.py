@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from cbabo.domain.notation import finding
 from cbabo.errors import CbaboError, InputError, StorageError
-from cbabo.evaluators.function import Evaluate
+from cbabo.evaluators.spec import Simulator
 from cbabo.study.study import Study
 from cbabo.surfaces.page import files
 from cbabo.surfaces.records import (
@@ -81,7 +81,7 @@ class Told(_Body):
     """The reason."""
 
 
-def make_app(study: Study, evaluate: Evaluate | None, token: str, port: int) -> Safety:
+def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -> Safety:
     """Return the application for one study, as it is to be served on this port."""
     app = FastAPI(
         title="cbabo",
@@ -94,7 +94,7 @@ def make_app(study: Study, evaluate: Evaluate | None, token: str, port: int) -> 
     follower = Follower(study)
     _add_errors(app)
     _add_page(app)
-    _add_reading(app, follower, Spending(follower, evaluate), evaluate is not None, token)
+    _add_reading(app, follower, Spending(follower, simulator), simulator is not None, token)
     return Safety(app, port)
 
 

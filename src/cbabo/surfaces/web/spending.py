@@ -15,7 +15,8 @@ from cbabo.answering.refine import measured_answer
 from cbabo.domain.evaluations import Evaluation, Trial
 from cbabo.domain.query import Query
 from cbabo.errors import CbaboError, StudyError
-from cbabo.evaluators.function import Evaluate, describe
+from cbabo.evaluators.function import describe
+from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.records import answer_record
 from cbabo.surfaces.web.following import Follower
 
@@ -59,10 +60,10 @@ class _HandOut:
 class Spending:
     """Keeps the designs handed out, the jobs under way, and the answers verified since the server started."""
 
-    def __init__(self, follower: Follower, evaluate: Evaluate | None) -> None:
+    def __init__(self, follower: Follower, simulator: Simulator | None) -> None:
         self._follower = follower
         self._study = follower.study
-        self._evaluate = evaluate
+        self._simulator = simulator
         self._guard = threading.Lock()
         self._numbers = itertools.count(1)
         self._jobs: dict[int, Job] = {}
@@ -71,8 +72,8 @@ class Spending:
 
     def refine(self, thresholds: Mapping[str, float], evaluations: int) -> Job:
         """Begin to spend evaluations on an answer; a verified one is improved."""
-        evaluate = self._evaluate
-        if evaluate is None:
+        simulator = self._simulator
+        if simulator is None:
             raise StudyError(
                 "refine: this server was started without an evaluator; measure the point by hand, or start it with one"
             )
@@ -82,7 +83,7 @@ class Spending:
                 raise StudyError("refine: another evaluation is under way; wait until it has ended")
             job = Job(next(self._numbers), named, evaluations, time.monotonic())
             self._jobs[job.id] = job
-        threading.Thread(target=self._work, args=(job, evaluate), daemon=True).start()
+        threading.Thread(target=self._work, args=(job, simulator), daemon=True).start()
         return job
 
     def job(self, id: int) -> Job:
@@ -120,13 +121,20 @@ class Spending:
         """Return the answers that were verified since the server began, the latest last."""
         return list(self._verified.values())[-_KEPT:]
 
-    def _work(self, job: Job, evaluate: Evaluate) -> None:
-        def counted(point: dict[str, float]) -> Mapping[str, float]:
+    def _work(self, job: Job, simulator: Simulator) -> None:
+        def count(_: Evaluation) -> None:
             job.spent += 1
-            return evaluate(point)
 
         try:
-            job.answer = self._study.refine(job.thresholds, counted, job.evaluations, self._known(job.thresholds))
+            job.answer = self._study.refine(
+                job.thresholds,
+                simulator.evaluate,
+                job.evaluations,
+                self._known(job.thresholds),
+                timeout=simulator.timeout,
+                retries=simulator.retries,
+                on_result=count,
+            )
             if job.answer.verified:
                 self._remember(job.answer)
         except CbaboError as error:
