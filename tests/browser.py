@@ -20,6 +20,7 @@ import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cbabo import Study
+from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.cli.serving import listen
 from cbabo.surfaces.web.app import make_app
 
@@ -93,7 +94,11 @@ def served(study: Study, evaluate: Callable[..., Any] | None = None) -> Iterator
     """Serve a study from a thread; yields the address without the token."""
     listening = listen(0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(study, evaluate, TOKEN, port), log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            make_app(study, None if evaluate is None else Simulator(evaluate), TOKEN, port), log_level="error"
+        )
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -227,7 +227,7 @@ def test_the_same_network_and_thresholds_at_the_start(name: str) -> None:
 def test_the_same_designs_for_three_iterations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped, settings = problems.get(name), PAPER.replace(horizon=3, inner_steps=10)
     study = Study.create(shipped.problem, "sqlite://", seed=SEED, settings=settings)
-    study.run(shipped.evaluate, budget=45)
+    study.run(shipped.evaluate, budget=45, in_process=True)
     last: list[Hyperparameters] = []
 
     def fitted_by_the_engine(x: Tensor, y: Tensor) -> Any:

@@ -51,10 +51,10 @@ class TestMap:
     def test_the_answers_are_those_of_an_undisturbed_study(self, measures: Measures) -> None:
         shipped, rows = get("gkxwc2"), truth("gkxwc2").thresholds
         study = Study.create(shipped.problem, "sqlite://", seed=3, settings=QUICK)
-        study.run(shipped.evaluate, budget=30)
+        study.run(shipped.evaluate, budget=30, in_process=True)
         f, _ = shipped.evaluate_many(study.model().predict_many(rows).points)
         assert measures["direct objective"] == f.tolist()
-        answer = study.refine(shipped.problem.box.named(rows[0]), shipped.evaluate)
+        answer = study.refine(shipped.problem.box.named(rows[0]), shipped.evaluate, in_process=True)
         assert np.asarray(measures["refined objective"])[0] == answer.objective.mean
 
     def test_refinement_never_loses_what_the_prediction_had(self, measures: Measures) -> None:
@@ -70,7 +70,7 @@ class TestMap:
     def test_a_solver_also_answers_by_the_network_fast_and_with_other_probabilities(self) -> None:
         shipped, rows = get("gkxwc2_active"), truth("gkxwc2_active").thresholds
         study = Study.create(shipped.problem, "sqlite://", seed=3, settings=Settings.default())
-        study.run(shipped.evaluate, budget=30)
+        study.run(shipped.evaluate, budget=30, in_process=True)
         model = study.model()
         found = cbabo_runs.score_other_answers(shipped, model)
         f, _ = shipped.evaluate_many(model.predict_many(rows, method="pcm").points)
@@ -144,5 +144,5 @@ class TestRegistry:
 
 def _model(shipped: ShippedProblem) -> Model:
     study = Study.create(shipped.problem, "sqlite://", seed=0, settings=QUICK)
-    study.run(shipped.evaluate, budget=20)
+    study.run(shipped.evaluate, budget=20, in_process=True)
     return study.model()

@@ -324,3 +324,40 @@ def test_the_table_feeds_back_as_csv(tmp_path: Any) -> None:
     again = pd.read_csv(path)
     assert again["volume"].tolist()[0] == 3.0
     assert list(again.columns) == list(MIXED.to_frame().columns)
+
+
+def test_outputs_out_of_their_valid_range_count_as_failures() -> None:
+    stated = {
+        "name": "p",
+        "variables": [{"type": "real", "name": "x", "low": 0, "high": 1}],
+        "objective": "f",
+        "constraints": ["c <= [1..2]"],
+        "valid": {"c": [0, "1e3"]},
+    }
+    problem = Problem.from_dict(stated)
+    assert problem.valid == {"c": (0.0, 1000.0)}
+    assert Problem.from_dict(problem.to_dict()) == problem
+
+    def row(id: int, f: float, c: float) -> Evaluation:
+        return Evaluation(id, "complete", "import", {"x": 0.5}, {"f": f, "c": c})
+
+    rows = Evaluations(problem, (row(1, 1.0, 1000.0), row(2, 1.0, 1000.5), row(3, -1e31, 1.0), row(4, 1e30, 0.0)))
+    assert [r.state for r in rows] == ["complete", "failed", "failed", "complete"]
+    assert [r.cause for r in rows.failed] == ["design", "design"]
+    assert "'c' is out of range: 1000.5 is not between 0 and 1000" in str(rows[1].failure)
+    assert "'f' is out of range: -1e+31" in str(rows[2].failure)
+
+
+@pytest.mark.parametrize(
+    ("valid", "said"),
+    [
+        ({"x": [0, 1]}, "valid: unknown output 'x'; expected f, c"),
+        ({"c": [1, 0]}, "expected \\[low, high\\] with low < high for 'c', got \\[1, 0\\]"),
+        ({"c": 3}, "for 'c', got 3"),
+        ({"c": ["a", 1]}, "for 'c'"),
+        ([1, 2], "expected ranges by output"),
+    ],
+)
+def test_wrong_valid_ranges_get_one_sentence(valid: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Problem("p", [Real("x", 0, 1)], "f", [Constraint("c", low=1, high=2)], valid=valid)  # type: ignore[arg-type]

@@ -5,9 +5,12 @@ import os
 import pickle
 import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from cbabo.evaluators.command import CommandEvaluator
 from cbabo.evaluators.function import perform
 from cbabo.evaluators.placeholders import fill
 from cbabo.evaluators.readings import named_values
+from cbabo.numerics.identity import machine_id, process_start
 
 from .processes import STUBBORN, all_gone, lives, pids, wait_until
 
@@ -322,16 +326,69 @@ def test_ctrl_c_kills_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("sleep") is None, reason="needs sleep")
-def test_a_background_child_does_not_hold_up_a_finished_command(tmp_path: Path) -> None:
+def test_a_background_child_does_not_hold_up_a_finished_command_and_ends_with_it(tmp_path: Path) -> None:
     source = """
         import pathlib, subprocess
-        child = subprocess.Popen(["sleep", "60"])
+        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
         print("y =", child.pid)
     """
     child = int(evaluator(tmp_path, source)({})["y"])
-    assert lives(child)
-    os.kill(child, signal.SIGTERM)
     wait_until(lambda: not lives(child))
+
+
+def interrupted_directory(simulator: CommandEvaluator, number: int, claim: str) -> Path:
+    place = simulator.workdir / f"{number:05d}-abcdef"
+    place.mkdir(parents=True)
+    (place / ".running").write_text(claim)
+    (place / "huge.bin").write_bytes(b"0")
+    return place
+
+
+def test_the_directory_of_an_interrupted_evaluation_is_removed_when_it_runs_again(tmp_path: Path) -> None:
+    simulator = evaluator(tmp_path, "print('y = 1')")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    dead = interrupted_directory(simulator, 3, f"{machine_id()} {gone.pid} 1")
+    reused = interrupted_directory(
+        simulator, 4, f"{machine_id()} {os.getpid()} 1"
+    )  # The number is another process's now.
+    live = interrupted_directory(simulator, 5, f"{machine_id()} {os.getpid()} {process_start()}")
+    foreign = interrupted_directory(simulator, 6, f"another-machine {gone.pid} 1")
+    for number in (3, 4, 5, 6):
+        assert perform(simulator, {}, ("y",), number).complete
+    assert [place.exists() for place in (dead, reused, live, foreign)] == [False, False, True, True]
+
+
+def test_no_claim_is_left_in_a_directory_that_is_kept(tmp_path: Path) -> None:
+    simulator = replace(evaluator(tmp_path, "print('y = 1')"), keep="always")
+    assert perform(simulator, {}, ("y",), 1).complete
+    (place,) = simulator.workdir.iterdir()
+    assert not (place / ".running").exists()
+
+
+OUTPUT_FILES = {
+    "pipe": "import os; os.mkfifo('out.txt')",
+    "endless device": "import os; os.symlink('/dev/zero', 'out.txt')",
+    "folder": "import os; os.mkdir('out.txt')",
+    "one line too large": "f = open('out.txt', 'w'); f.write('y = 1' + ' ' * 2000)",
+    "sparse": "f = open('out.txt', 'wb'); f.truncate(10**12)",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX files")
+@pytest.mark.parametrize("source", OUTPUT_FILES.values(), ids=OUTPUT_FILES)
+def test_only_a_regular_file_of_limited_size_is_read(tmp_path: Path, source: str) -> None:
+    simulator = replace(evaluator(tmp_path, source), outputs="out.txt", largest_file=1000, timeout=20.0)
+    begun = time.monotonic()
+    with pytest.raises(EvaluationError, match=r"regular file|at most 1,000 bytes|cannot be read"):
+        simulator({})
+    assert time.monotonic() - begun < 10.0
+
+
+def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "shared.txt").write_text("y = 4")
+    source = f"import os; os.symlink({str(tmp_path / 'shared.txt')!r}, 'out.txt')"
+    assert replace(evaluator(tmp_path, source), outputs="out.txt")({}) == {"y": 4.0}
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -299,6 +299,51 @@ def test_a_fork_that_holds_the_pipe_does_not_hide_the_death() -> None:
 
 
 @posix
+def test_a_forked_child_that_returns_does_not_answer() -> None:
+    def fork(number: int) -> tuple[int, bool]:
+        parent = os.getpid()
+        os.fork()
+        return number, os.getpid() == parent
+
+    with WorkerPool(1) as pool:
+        answers = [pool.submit(fork, number).result(30) for number in range(10)]
+    assert answers == [(number, True) for number in range(10)]
+
+
+@posix
+@pytest.mark.parametrize(
+    "ending", ["raise ValueError('child')", "sys.exit(3)", "os._exit(4)", "raise KeyboardInterrupt"]
+)
+def test_a_forked_child_that_raises_neither_answers_nor_hangs(ending: str) -> None:
+    def fork() -> int:
+        child = os.fork()
+        if child == 0:
+            exec(ending, {"os": os, "sys": sys})
+        return os.waitpid(child, 0)[0] == child
+
+    with WorkerPool(1) as pool:
+        assert [pool.submit(fork).result(30) for _ in range(3)] == [True] * 3
+
+
+@posix
+def test_what_somebody_else_writes_to_the_pipe_costs_one_task() -> None:
+    def forge() -> None:
+        import pickle
+        import struct
+
+        reply = bytes(16) + struct.pack(">Q", os.getpid()) + pickle.dumps((42, None, ""))
+        for descriptor in range(3, 64):
+            try:
+                os.write(descriptor, struct.pack(">Q", len(reply)) + reply)
+            except OSError:
+                continue
+
+    with WorkerPool(1) as pool:
+        assert "something other than the worker" in failure(pool, forge).reason
+        assert pool.submit(lambda: 1).result() == 1
+
+
+@posix
 def test_a_task_that_closes_the_pipe() -> None:
     def close() -> None:
         os.closerange(3, 64)

@@ -19,7 +19,7 @@ SMALL = Settings.default().replace(initial_evaluations=12, library=16)
 @pytest.fixture
 def study(beam: Problem, url: str) -> Study:
     study = Study.create(beam, url, settings=SMALL)
-    study.run(simulate_beam, budget=14)
+    study.run(simulate_beam, budget=14, in_process=True)
     return study
 
 
@@ -53,7 +53,7 @@ def test_the_second_call_fits_nothing_and_answers_the_same(study: Study, fits: l
 
 def test_new_evaluations_make_a_new_model(study: Study, fits: list[int]) -> None:
     cached_model(study)
-    study.run(simulate_beam, budget=16)
+    study.run(simulate_beam, budget=16, in_process=True)
     model = cached_model(study)
     assert fits == [14, 16]
     assert len(model.evaluations) == 16
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_does_no_harm(
 
 def test_a_study_in_memory_keeps_nothing(beam: Problem, fits: list[int]) -> None:
     study = Study.create(beam, "sqlite://", settings=SMALL)
-    study.run(simulate_beam, budget=12)
+    study.run(simulate_beam, budget=12, in_process=True)
     cached_model(study)
     cached_model(study)
     assert fits == [12, 12]

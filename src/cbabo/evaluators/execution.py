@@ -6,17 +6,18 @@ same everywhere.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cbabo.errors import EvaluationError, InputError
 from cbabo.evaluators.function import Evaluate, Outcome, describe, failed, perform
 from cbabo.evaluators.guard import Guardian
-from cbabo.evaluators.pool import WorkerPool
+from cbabo.evaluators.pool import WorkerPool, packed
 from cbabo.evaluators.slot import WorkerDiedError
 from cbabo.numerics.arrays import is_number
 
@@ -53,8 +54,13 @@ class Execution:
             )
 
     @contextmanager
-    def executor(self) -> Iterator[Executor]:
-        """Provide the workers; what they started ends with the block, also if this process is killed."""
+    def executor(self, evaluate: Evaluate) -> Iterator[Executor]:
+        """Provide the workers for a simulator; what they started ends with the block, also if this process is killed.
+
+        A simulator that cannot be sent to a worker is refused before anything has begun.
+        """
+        if not self.in_process:
+            packed(evaluate)
         executor: Executor = _InProcess() if self.in_process else WorkerPool(self.workers, self.timeout)
         with Guardian():
             try:
@@ -72,9 +78,18 @@ class Execution:
         while True:
             begun = time.monotonic()
             future = executor.submit(perform, evaluate, point, outputs, number)
-            outcome = tries.settle(outcome_of(future, begun))
+            came = outcome_of(future, begun)
+            self.show_printed(came)
+            outcome = tries.settle(came)
             if outcome is not None:
                 return outcome
+
+    def show_printed(self, outcome: Outcome) -> None:
+        """Print what a simulator has printed in its worker process; of several at a time nothing is shown."""
+        if self.workers == 1 and outcome.printed:
+            with suppress(OSError, ValueError):  # A closed or full output is no reason to end a run.
+                sys.stdout.write(f"{outcome.printed}\n")
+                sys.stdout.flush()
 
 
 @dataclass

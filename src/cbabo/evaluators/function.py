@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -60,6 +60,8 @@ class Outcome:
     """What a failure is due to, the design or the set-up; None when it is complete."""
     killed_worker: bool = False
     """Whether the worker process died during it."""
+    printed: str = ""
+    """The end of what the simulator printed in a worker process."""
 
     @property
     def complete(self) -> bool:
@@ -88,12 +90,14 @@ def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, 
         log = joined(("traceback", _traceback(error)), ("printed", printed_tail()))
         reason, retryable, cause = describe(error), False, "design"
     else:
-        return Outcome(values, None, "", False, started, time.perf_counter() - clock, _here())
+        seconds = time.perf_counter() - clock
+        return Outcome(values, None, "", False, started, seconds, _here(), printed=printed_tail())
     finally:
         current_evaluation.reset(number_token)
         declared_outputs.reset(outputs_token)
     seconds = time.perf_counter() - clock
-    return failed(reason, log=log, retryable=retryable, cause=cause, started=started, seconds=seconds, worker=_here())
+    found = failed(reason, log=log, retryable=retryable, cause=cause, started=started, seconds=seconds, worker=_here())
+    return replace(found, printed=printed_tail())
 
 
 def _only_in(process: int, evaluate: Evaluate, point: Mapping[str, float]) -> object:

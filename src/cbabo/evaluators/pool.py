@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import LifoQueue
@@ -50,15 +50,7 @@ class WorkerPool(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function in a worker process; its result or exception arrives in the future."""
-        try:
-            body = cloudpickle.dumps((fn, args, kwargs))
-        except Exception as error:
-            name = getattr(fn, "__qualname__", repr(fn))
-            raise InputError(
-                f"the function {name} or its arguments cannot be sent to a worker ({describe(error)}); "
-                "keep open files, locks and connections out of them"
-            ) from error
-        return self._threads.submit(self._run, body)
+        return self._threads.submit(self._run, packed(fn, args, kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool after its tasks or, with wait=False and cancel_futures=True, by killing them."""
@@ -90,6 +82,19 @@ class WorkerPool(Executor):
     def _finish(self) -> None:
         self._threads.shutdown(wait=True)
         self._dismiss()
+
+
+def packed(function: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> bytes:
+    """Pack a call for a worker, or say that it cannot be sent."""
+    try:
+        body: bytes = cloudpickle.dumps((function, args, kwargs or {}))
+        return body
+    except Exception as error:
+        name = getattr(function, "__qualname__", repr(function))
+        raise InputError(
+            f"the function {name} or its arguments cannot be sent to a worker ({describe(error)}); "
+            "keep open files, locks and connections out of them, or let it run in this process by in_process=True"
+        ) from error
 
 
 def _dismiss(slots: list[Slot], logs: Path) -> None:

@@ -140,6 +140,8 @@ class Run:
                 for future in sorted(done, key=_given_up):
                     job = jobs.pop(future)
                     came = self._outcome(future, job, timing)
+                    if self.executor is None:
+                        self.execution.show_printed(came)
                     outcome = job.tries.settle(came)
                     if outcome is None:
                         _LOG.info("evaluation %d: %s; trying again", job.trial.id, came.failure)
@@ -213,7 +215,7 @@ class Run:
             with Guardian():
                 yield self.executor
             return
-        with self.execution.executor() as executor:
+        with self.execution.executor(self.evaluate) as executor:
             yield executor
 
     @contextmanager

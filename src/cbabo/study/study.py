@@ -214,7 +214,8 @@ class Study:
         """Evaluate until the study has requested `budget` evaluations in all; running again resumes.
 
         workers: evaluations at a time, each in a worker process, so that a simulator that crashes costs one evaluation; a
-        design that has ended two processes counts as failed. executor: any concurrent.futures.Executor instead.
+        design that has ended two processes counts as failed. What the simulator prints is shown after each evaluation if there
+        is one worker, and kept with every failure. executor: any concurrent.futures.Executor instead.
         asynchronous: ask for the next evaluation as soon as one ends, rather than batch by batch. timeout: seconds for one
         evaluation, from its start on. retries: further tries after a timeout or a failure marked as worth another try.
         stop_after_failures: give up after so many failures in a row. on_interrupted: what to do with evaluations that a dead
@@ -266,7 +267,7 @@ class Study:
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
         execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
-        with self._store.locked(), execution.executor() as executor:
+        with self._store.locked(), execution.executor(evaluate) as executor:
 
             def measure(point: Point) -> Evaluation:
                 trial = self._trials.start(point, limits)

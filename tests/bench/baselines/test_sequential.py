@@ -41,7 +41,7 @@ def test_a_budget_needs_thresholds() -> None:
 def test_the_initial_design_is_the_study_s() -> None:
     shipped = problems.get("car_mixed")
     study = Study.create(shipped.problem, "sqlite://", seed=3, settings=Settings.paper())
-    study.run(shipped.evaluate, budget=30)
+    study.run(shipped.evaluate, budget=30, in_process=True)
     data = initial_data(shipped, 3)
     assert np.array_equal(data.x, study.evaluations.x)
     assert np.allclose(data.y, study.evaluations.y, rtol=1e-14)

@@ -135,7 +135,9 @@ def test_a_study_without_data_says_so(cli: Any, folder: Path) -> None:
 def test_ctrl_c_in_a_refinement_exits_with_130_and_the_next_run_measures_it(
     cli: Any, learned: str, folder: Path
 ) -> None:
-    (folder / "stopped.py").write_text("def evaluate(point):\n    raise KeyboardInterrupt\n")
+    (folder / "stopped.py").write_text(
+        "import os, signal, time\ndef evaluate(point):\n    os.kill(os.getppid(), signal.SIGINT)\n    time.sleep(60)\n"
+    )
     error = cli("refine", learned, "--evaluator", "stopped:evaluate", "--at", "stress=4", code=130).err
     assert error.splitlines()[-1].startswith("cbabo: interrupted; everything told so far is stored")
     assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 1

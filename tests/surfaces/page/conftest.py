@@ -26,7 +26,7 @@ def exported(model: Model, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     study = Study.create(make_beam(), f"sqlite:///{tmp_path}/beam.db", settings=QUICK)
-    study.run(simulate_beam, budget=32)
+    study.run(simulate_beam, budget=32, in_process=True)
     return study
 
 

@@ -38,7 +38,7 @@ def simulate(point: dict[str, float]) -> dict[str, float]:
 
 def made(folder: Path) -> Study:
     study = Study.create(hostile(), f"sqlite:///{folder}/hostile.db", name=f"study {IMAGE}{SCRIPT}", settings=QUICK)
-    study.run(simulate, budget=31)
+    study.run(simulate, budget=31, in_process=True)
     assert study.evaluations.failed
     return study
 

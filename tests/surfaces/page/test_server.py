@@ -131,7 +131,7 @@ def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp
     study = Study.create(
         make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=16)
     )
-    study.run(simulate_beam, budget=31)
+    study.run(simulate_beam, budget=31, in_process=True)
     at = {"stress": 3.3, "frequency": 3.1}
     expected = study.model().predict(at)
     with served(study, simulate_beam) as address, window(chromium) as shown:
@@ -220,7 +220,7 @@ def test_a_study_that_has_no_model_yet_gets_one(chromium: Browser, tmp_path: Pat
         page = opened(shown, address).page
         shown.wait("document.getElementById('notice').textContent.includes('at least 2 measured designs')")
         assert page.is_hidden("main")
-        study.run(simulate_beam, budget=30)
+        study.run(simulate_beam, budget=30, in_process=True)
         shown.wait("explorer.panel.answer !== undefined")
         assert page.is_visible("main")
 

@@ -48,7 +48,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
         return simulate_beam(point)
 
     study = Study.create(make_beam(), f"sqlite:///{tmp_path_factory.mktemp('report')}/beam.db", seed=7, settings=QUICK)
-    study.run(failing, budget=35)
+    study.run(failing, budget=35, in_process=True)
     return study
 
 

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from cbabo import Study
+from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.web.app import make_app
 from learned import QUICK
 from simulators import make_beam, simulate_beam
@@ -24,7 +25,7 @@ def learned_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that has learned a little; copied for every test."""
     path = tmp_path_factory.mktemp("learned") / "beam.db"
     study = Study.create(make_beam(), f"sqlite:///{path}", settings=QUICK)
-    study.run(simulate_beam, budget=32)
+    study.run(simulate_beam, budget=32, in_process=True)
     return path
 
 
@@ -36,7 +37,7 @@ def study(learned_file: Path, tmp_path: Path) -> Study:
 
 
 def client_of(study: Study, evaluate: Callable[..., Any] | None = None) -> TestClient:
-    app = make_app(study, evaluate, TOKEN, PORT)
+    app = make_app(study, None if evaluate is None else Simulator(evaluate), TOKEN, PORT)
     return TestClient(app, base_url=f"http://127.0.0.1:{PORT}", raise_server_exceptions=False)
 
 

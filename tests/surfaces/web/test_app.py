@@ -95,7 +95,7 @@ def test_a_study_without_a_model_is_served_and_says_why(tmp_path: Path) -> None:
 
 def test_new_evaluations_are_followed(client: TestClient, study: Study) -> None:
     before = client.get("/api/follow").json()["revision"]
-    study.run(simulate_beam, budget=34)
+    study.run(simulate_beam, budget=34, in_process=True)
     for _ in range(200):
         followed = client.get("/api/follow").json()
         if followed["revision"] != before and not followed["learning"]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,11 +49,12 @@ def test_verify_then_improve_spend_one_evaluation_each(study: Study) -> None:
     assert len(client.get("/api/follow").json()["verified"]) == 1
 
 
-def test_one_job_at_a_time(study: Study) -> None:
-    go = threading.Event()
+def test_one_job_at_a_time(study: Study, tmp_path: Path) -> None:
+    go = tmp_path / "go"
 
     def slow(point: dict[str, float]) -> dict[str, float]:
-        go.wait(30)
+        while not go.exists():
+            time.sleep(0.01)
         return simulate_beam(point)
 
     client = client_of(study, slow)
@@ -63,7 +64,7 @@ def test_one_job_at_a_time(study: Study) -> None:
     assert second.status_code == 409
     assert "another evaluation is under way" in second.json()["error"]
     assert client.get("/api/status").status_code == 200  # everything else goes on
-    go.set()
+    go.touch()
     assert ended(client, first)["state"] == "done"
 
 

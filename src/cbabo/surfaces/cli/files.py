@@ -92,7 +92,7 @@ def _attempt(problem: Problem, simulator: Simulator) -> None:
     point = problem.space.points([[0.5] * problem.space.dimension])[0]
     where = ", ".join(f"{name}={value:.6g}" for name, value in point.items())
     execution = Execution(timeout=simulator.timeout, retries=simulator.retries)
-    with simulator_output(), execution.executor() as executor:
+    with simulator_output(), execution.executor(simulator.evaluate) as executor:
         outcome = execution.evaluate(executor, simulator.evaluate, point, problem.outputs, 0)
     if not outcome.complete:
         typer.echo(outcome.log, err=True)
