@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 from playwright.sync_api import Browser
@@ -58,12 +59,20 @@ def test_recommend_says_why_not(chromium: Browser, study: Study) -> None:
         shown.complaints.clear()  # the browser notes the refusal
 
 
-def test_verify_in_the_background_then_improve(chromium: Browser, study: Study) -> None:
-    go = threading.Event()
+def waiting_for(file: Path):
+    """A simulator that answers when the file is there."""
 
-    def slow(point: dict[str, float]) -> dict[str, float]:
-        go.wait(20)
+    def wait(point: dict[str, float]) -> dict[str, float]:
+        deadline = time.monotonic() + 20
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
         return simulate_beam(point)
+
+    return wait
+
+
+def test_verify_in_the_background_then_improve(chromium: Browser, study: Study, tmp_path: Path) -> None:
+    slow = waiting_for(tmp_path / "go")
 
     with served(study, slow) as address, window(chromium) as shown:
         page = opened(shown, address, "&at.stress=4&at.frequency=3").page
@@ -75,7 +84,7 @@ def test_verify_in_the_background_then_improve(chromium: Browser, study: Study) 
         page.get_by_role("slider", name="limit of stress, at most").fill("6")  # the page goes on meanwhile
         shown.wait("explorer.panel.answer.thresholds[0] === 6")
         assert shown.text("#status") == "Predicted"
-        go.set()
+        (tmp_path / "go").touch()
         shown.wait("explorer.verified.size === 1")
         page.get_by_role("slider", name="limit of stress, at most").fill("4")
         shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
@@ -192,22 +201,16 @@ def test_without_the_token_it_is_asked_for(chromium: Browser, study: Study) -> N
         shown.complaints.clear()
 
 
-def test_a_running_study_is_followed_live(chromium: Browser, study: Study) -> None:
+def test_a_running_study_is_followed_live(chromium: Browser, study: Study, tmp_path: Path) -> None:
     with served(study) as address, window(chromium) as shown:
         page = opened(shown, address).page
         assert shown.text("#progress").startswith("32 measured")
         before = page.evaluate("explorer.stated.revision")
-        go = threading.Event()
-
-        def waiting(point: dict[str, float]) -> dict[str, float]:
-            go.wait(20)
-            return simulate_beam(point)
-
-        run = threading.Thread(target=study.run, args=(waiting, 36))
+        run = threading.Thread(target=study.run, args=(waiting_for(tmp_path / "go"), 36))
         run.start()
         shown.wait("document.getElementById('progress').textContent.includes('running: ')")
         shown.shot("running")
-        go.set()
+        (tmp_path / "go").touch()
         run.join(60)
         shown.wait("document.getElementById('progress').textContent.startsWith('36 measured')")
         shown.wait(f"explorer.stated.revision !== '{before}'")
