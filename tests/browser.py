@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cbabo import Study
 from cbabo.surfaces.cli.serving import listen
 from cbabo.surfaces.web.app import make_app
+from cbabo.surfaces.web.server import make_server
 
 ARTEFACTS = Path(__file__).parent.parent / "test-artefacts"
 TOKEN = "a-token-for-tests"
@@ -93,7 +93,7 @@ def served(study: Study, evaluate: Callable[..., Any] | None = None) -> Iterator
     """Serve a study from a thread; yields the address without the token."""
     listening = listen(0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(study, evaluate, TOKEN, port), log_level="error"))
+    server = make_server(make_app(study, evaluate, TOKEN, port))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
