@@ -50,6 +50,8 @@ bench-smoke: install
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
 	$(BIN)/python benchmarks/explorer.py --smoke
+	$(BIN)/python benchmarks/clients.py --smoke
+	$(BIN)/python benchmarks/fuzz_models.py --smoke
 
 # What tests and linters need from the system: found, or installed where we are root on Debian; otherwise they say what is missing.
 system:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from cbabo import Study
 from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.cli.serving import listen
 from cbabo.surfaces.web.app import make_app
+from cbabo.surfaces.web.server import make_server
 
 ARTEFACTS = Path(__file__).parent.parent / "test-artefacts"
 TOKEN = "a-token-for-tests"
@@ -94,11 +94,8 @@ def served(study: Study, evaluate: Callable[..., Any] | None = None) -> Iterator
     """Serve a study from a thread; yields the address without the token."""
     listening = listen(0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(
-        uvicorn.Config(
-            make_app(study, None if evaluate is None else Simulator(evaluate), TOKEN, port), log_level="error"
-        )
-    )
+    simulator = None if evaluate is None else Simulator(evaluate)
+    server = make_server(make_app(study, simulator, TOKEN, port))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

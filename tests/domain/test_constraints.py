@@ -14,6 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE, Constraint, ThresholdBox
+from cbabo.domain.query import Query
 from cbabo.errors import InputError
 
 NAN, INF = math.nan, math.inf
@@ -400,3 +401,11 @@ def test_another_sense_is_refused_and_equality_with_the_way_out(sense: Any) -> N
     message = refusal(lambda: Constraint("c", sense, low=0, high=1))
     assert message.startswith("constraint 'c': sense must be '<=' or '>=', got ")
     assert "equality constraints are not supported: state two limits" in message
+
+
+@pytest.mark.parametrize("far", [1e308, -1e308, 4e306])
+def test_limits_far_beyond_the_box_are_read_without_overflow(far: float) -> None:
+    box = ThresholdBox((Constraint("s", "<=", low=0.0, high=1e-9),), ("f", "s"))
+    query = Query.of(box, {"s": far})
+    assert np.isfinite(query.theta).all()
+    assert len(query.warnings(0)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,3 +347,38 @@ def test_a_repr_that_fails_or_has_several_lines_does_no_harm() -> None:
 def test_short_values_are_shown_as_python_writes_them() -> None:
     for value in (3, -1.5, "x y", None, True, [1, 2], {"a": 1}):
         assert shown(value) == repr(value)
+
+
+LAUGHS = "\n".join(
+    ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+)
+MERGES = "\n".join(
+    ["m0: &m0 {a: 1, b: 2, c: 3}"] + [f"m{i}: &m{i} {{<<: [{', '.join([f'*m{i - 1}'] * 9)}]}}" for i in range(1, 12)]
+)
+
+
+@pytest.mark.parametrize(
+    "text", [LAUGHS, MERGES, "a: [" + "1, " * 60_000 + "1]"], ids=["aliases", "merge keys", "long"]
+)
+def test_files_that_stand_for_too_much_are_refused_at_once(write: Write, text: str) -> None:
+    path = write(text)
+    begun = time.monotonic()
+    assert "it holds more than 50,000 values, aliases written out" in refusal(lambda: read_yaml(path))
+    assert time.monotonic() - begun < 10.0
+
+
+def test_aliases_and_merge_keys_work_within_the_limit(write: Write) -> None:
+    path = write("base: &base {low: 0, high: 1}\nx: {<<: *base, high: 2}\ny: *base\n")
+    assert read_yaml(path) == {"base": {"low": 0, "high": 1}, "x": {"low": 0, "high": 2}, "y": {"low": 0, "high": 1}}
+
+
+def test_an_alias_inside_of_itself_is_refused(write: Write) -> None:
+    path = write("a: &a [1, *a]\n")
+    assert "line 1" in refusal(lambda: read_yaml(path))
+
+
+def test_a_file_that_is_too_large_is_refused(write: Write) -> None:
+    path = write("# " + "x" * 2_000_000)
+    assert "at most 2,000,000 bytes" in refusal(lambda: read_yaml(path))
+    assert "at most 2,000,000 bytes" in refusal(lambda: read_yaml("/dev/zero"))

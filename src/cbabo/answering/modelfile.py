@@ -1,16 +1,28 @@
-"""A model in one file: tensors with a JSON header (safetensors), never pickle."""
+"""A model in one file: tensors with a JSON header (safetensors), never pickle.
+
+The header begins with a SHA-256 digest of everything else that the file says (`numerics.codec.pack`), which finds damage, not
+forgery. What is read is then checked number by number (`modelcheck`). A file for others holds the evaluations without what only
+the study needs: logs, reasons of failures, hosts and processes.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.answering.modelcheck import (
+    MAX_BYTES,
+    check_data,
+    check_seed,
+    check_settings,
+    check_tensors,
+    read_evaluations,
+)
+from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
-from cbabo.errors import InputError, ModelError, SurrogateError
+from cbabo.errors import InputError, ModelError, shown
 from cbabo.methods.method import Fitted
 from cbabo.methods.registry import method_for
 from cbabo.methods.settings import DefaultSettings, PaperSettings, Settings
@@ -24,6 +36,7 @@ from cbabo.surrogate.failures import FailureModel
 from cbabo.surrogate.posterior import Posterior, without_repeats
 
 FORMAT = 3
+_FAILED = "failed; the reason is in the study"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +54,7 @@ def write_model(path: Path, fitted: Fitted) -> None:
     """Write a model, with the network or the library that answers."""
     try:
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        content = model_bytes(fitted)
+        content = model_bytes(fitted, shared=True)
         try:
             part.write_bytes(content)
             part.replace(path)  # An older model stays whole until the new one is.
@@ -51,8 +64,12 @@ def write_model(path: Path, fitted: Fitted) -> None:
         raise InputError(f"{path}: the model cannot be written ({error}); choose another place") from error
 
 
-def model_bytes(fitted: Fitted, *, complete: bool = True) -> bytes:
-    """Return a model as the content of a file; complete: compute what answers, if that was not done yet."""
+def model_bytes(fitted: Fitted, *, complete: bool = True, shared: bool = False) -> bytes:
+    """Return a model as the content of a file.
+
+    complete: compute what answers, if that was not done yet. shared: for people without the study; it says nothing of what
+    simulators printed and where they ran.
+    """
     answers_by_network = isinstance(fitted.settings, PaperSettings)
     network, library = fitted.network, fitted.library
     if "pcm" in vars(fitted) or (complete and answers_by_network):
@@ -69,7 +86,7 @@ def model_bytes(fitted: Fitted, *, complete: bool = True) -> bytes:
         "problem_digest": fitted.problem.digest,
         "settings": fitted.settings.to_dict(),
         "seed": fitted.seed,
-        "evaluations": [_plain(row) for row in fitted.evaluations],
+        "evaluations": [_plain(_reduced(row) if shared else row) for row in fitted.evaluations],
         "parts": plain,
     }
     return pack(header, tensors)
@@ -78,9 +95,14 @@ def model_bytes(fitted: Fitted, *, complete: bool = True) -> bytes:
 def read_model(path: Path) -> dict[str, Any]:
     """Read what a model is made of: the arguments of `Fitted`."""
     try:
-        content = path.read_bytes()
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: the file cannot be read (it is no regular file); check the path")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read ({error.strerror}); check the path") from error
+    if len(content) > MAX_BYTES:
+        raise ModelError(f"{path}: expected a model of at most {MAX_BYTES:,} bytes, got more; check the path")
     return model_arguments(content, path)
 
 
@@ -94,20 +116,20 @@ def model_arguments(content: bytes, path: Path) -> dict[str, Any]:
         ) from error
     try:
         known = header["format"]
-        if not isinstance(known, int):
-            raise TypeError(f"format {known!r}")
+        if not isinstance(known, int) or isinstance(known, bool):
+            raise TypeError(f"format {shown(known)}")
         if known == FORMAT:
             with one_thread():  # As in the fit: the same to the last bit.
                 return _arguments(header, tensors)
-    except (AttributeError, LookupError, TypeError, ValueError, SurrogateError) as error:
-        raise ModelError(f"{path}: the file is damaged ({error}); save the model again") from error
+    except Exception as error:  # Whatever goes wrong with a file that somebody else wrote, it is the file's fault.
+        raise ModelError(f"{path}: the file is damaged ({_reason(error)}); save the model again") from error
     if known < FORMAT:
         raise ModelError(
-            f"{path}: this model was written by an older version of cbabo (format {known}, this one reads {FORMAT}); "
+            f"{path}: this model was written by an older version of cbabo (format {shown(known)}, this one reads {FORMAT}); "
             "save it again from its study"
         )
     raise ModelError(
-        f"{path}: this model was written by a newer version of cbabo (format {known}, this one knows {FORMAT}); "
+        f"{path}: this model was written by a newer version of cbabo (format {shown(known)}, this one knows {FORMAT}); "
         "install the newer version"
     )
 
@@ -116,24 +138,40 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
     problem = Problem.from_dict(header["problem"])
     if problem.digest != header["problem_digest"]:
         raise ValueError("the problem's digest differs")
-    evaluations = Evaluations(problem, tuple(_evaluation(row) for row in header["evaluations"]))
-    parts = decode(_Parts, header["parts"], tensors)
-    _check_shapes(problem, parts)
+    seed = check_seed(header["seed"])
     method = method_for(Settings.from_dict(header["settings"]))
+    check_settings(method.settings)
+    evaluations = read_evaluations(problem, header["evaluations"])
     calibrated = isinstance(method.settings, DefaultSettings)
     measured = without_repeats(evaluations.complete) if calibrated else evaluations.complete
+    check_tensors(problem, tensors)
+    check_data(evaluations, measured, _warp(tensors), tensors)
+    parts = decode(_Parts, header["parts"], tensors)
+    _check_shapes(problem, parts)
     h = parts.surrogates.hyperparameters
     warped = parts.warp is not None and h.family is not None and h.stretch is not None
     forms = Forms(parts.warp, h.family, h.stretch) if warped else None  # type: ignore[arg-type]
     return {
         "problem": problem,
         "method": method,
-        "seed": header["seed"],
+        "seed": seed,
         "evaluations": evaluations,
         "posterior": Posterior(problem, measured, parts.surrogates, forms, failure_model=parts.failure_model),
         "network": parts.network,
         "library": parts.library,
     }
+
+
+def _warp(tensors: dict[str, Any]) -> Warp | None:
+    """Return the warp of the outputs, which the data were warped by before anything was fitted to them."""
+    names = [f"warp.{field.name}" for field in fields(Warp)]
+    return Warp(*(tensors[name] for name in names)) if names[0] in tensors else None
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words what was wrong."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _check_shapes(problem: Problem, parts: _Parts) -> None:
@@ -148,12 +186,12 @@ def _check_shapes(problem: Problem, parts: _Parts) -> None:
         raise ValueError(f"a library of {tuple(library.theta.shape)} thresholds does not fit the problem")
 
 
+def _reduced(row: Evaluation) -> Evaluation:
+    """Return an evaluation without what its simulator printed and where it ran: paths, hosts, processes, tracebacks."""
+    return replace(row, failure=None if row.failure is None else _FAILED, log="", worker=None)
+
+
 def _plain(row: Evaluation) -> dict[str, Any]:
     plain = asdict(row)
     plain["started"] = None if row.started is None else row.started.isoformat()
     return plain
-
-
-def _evaluation(plain: dict[str, Any]) -> Evaluation:
-    started = plain.pop("started")
-    return Evaluation(**plain, started=None if started is None else datetime.fromisoformat(started))

@@ -22,6 +22,10 @@ _CONSTRAINT = re.compile(
          (?:\s+(?P<unit>[^\s<>=\[\]][^<>=\[\]]*?))?\s*$""",
     re.VERBOSE,
 )
+MOST_BYTES = 2_000_000
+"""Of a YAML file."""
+MOST_VALUES = 50_000
+"""Keys and values of a YAML file, aliases written out."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _MISSING = ("missing", "missing_argument")
 _OBJECTIVE = re.compile(
@@ -81,7 +85,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping."""
     try:
         path = Path(path)
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        content = None if len(text) > MOST_BYTES else parse_yaml(text.decode("utf-8"))
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read ({error.strerror or error}); check the path") from error
     except UnicodeDecodeError as error:
@@ -95,9 +101,16 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: the file is nested too deeply to be a problem; check the path") from error
     except (TypeError, ValueError) as error:
         raise InputError(f"file: expected the path of a YAML file, got {shown(path)}") from error
+    if len(text) > MOST_BYTES:
+        raise InputError(f"{path}: expected a YAML file of at most {MOST_BYTES:,} bytes, got more; check the path")
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a YAML mapping with a 'problem:' section, got {_kind(content)}")
     return content
+
+
+def parse_yaml(text: str) -> Any:
+    """Read a YAML text, as plain values; yaml.YAMLError where it is none, or holds more than `MOST_VALUES` values."""
+    return yaml.load(text, Loader=_Loader)
 
 
 def sentence(error: ValidationError, within: str = "") -> str:
@@ -158,7 +171,29 @@ def finding(first: Mapping[str, Any], within: str = "") -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML where a key stated twice, and a value that Python cannot make, are errors with a line number."""
+    """YAML where a key stated twice, a value that Python cannot make, and too many values are errors with a line number.
+
+    An alias, and so a merge key, stands for everything that its anchor holds: a few lines can stand for more than memory holds.
+    Values are counted as if aliases were written out, before any of them is made.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0
+        self._sizes: dict[yaml.Node, int] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        before, is_alias = self._values, self.check_event(yaml.AliasEvent)
+        node = super().compose_node(parent, index)
+        assert node is not None
+        if is_alias and node not in self._sizes:
+            raise _unreadable(node, "an alias stands inside of what it stands for")
+        self._values += self._sizes[node] if is_alias else 1
+        if self._values > MOST_VALUES:
+            raise _unreadable(node, f"it holds more than {MOST_VALUES:,} values, aliases written out")
+        if not is_alias:
+            self._sizes[node] = self._values - before
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)

@@ -42,7 +42,8 @@ class Query:
     def of(cls, box: ThresholdBox, given: ThresholdsLike) -> Query:
         """Read thresholds given by name, as a table, or as rows."""
         rows = box.array(given)
-        return cls(box, rows, np.clip(box.to_theta(rows), -FARTHEST, FARTHEST))
+        with np.errstate(over="ignore"):  # What is infinitely far away is clipped.
+            return cls(box, rows, np.clip(box.to_theta(rows), -FARTHEST, FARTHEST))
 
     @classmethod
     def at(cls, box: ThresholdBox, theta: FloatArray) -> Query:
@@ -77,7 +78,7 @@ class Query:
 def outside_warnings(box: ThresholdBox, thresholds: FloatArray) -> tuple[str, ...]:
     """Say which thresholds (k) lie outside the box, and by how much."""
     found = []
-    for constraint, value in zip(box.movable, thresholds, strict=True):
+    for constraint, value in zip(box.movable, thresholds.tolist(), strict=True):
         low, high = sorted((constraint.strictest, constraint.most_relaxed))
         beyond = max(low - value, value - high)
         if beyond > FEASIBILITY_TOLERANCE * constraint.scale:

@@ -46,6 +46,9 @@ JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | Non
 MAX_DEPTH = 16
 """Deepest nesting of records; a file that claims more is damaged, and is refused before it exhausts the stack."""
 
+MAX_HEADER = 64 * 2**20
+"""Largest header of a file in bytes: JSON takes many times as much memory."""
+
 # Key of the only entry of the safetensors metadata; with one entry the bytes do not depend on the order of a hash table.
 _KEY = "cbabo"
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -108,9 +111,11 @@ def pack(plain: JSON, tensors: Mapping[str, Tensor]) -> bytes:
 
 def unpack(content: bytes) -> tuple[Any, dict[str, Tensor]]:
     """Return the JSON value and the tensors that `pack` wrote; ValueError if anything was changed since."""
+    size = int.from_bytes(content[:8], "little")
+    if MAX_HEADER < size < len(content):
+        raise ValueError(f"expected a header of at most {MAX_HEADER:,} bytes, got {size:,}")
     try:
         tensors = load(content)
-        size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__", {})
     except (
         SafetensorError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import pandas as pd
@@ -11,6 +12,8 @@ from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.study.study import Study
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""How a text begins that a spreadsheet runs as a formula, or that becomes one when it is pasted."""
 Standing = Literal["slack", "active", "violated"]
 ACTIVE_SHARE = 0.01
 """Of a limit's range: nearer than this a limit is active, however small the standard deviation of its output is."""
@@ -95,6 +98,30 @@ def table_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     names = [str(name) for name in frame.columns]
     columns = [frame.iloc[:, i].tolist() for i in range(len(names))]
     return [dict(zip(names, map(json_value, row), strict=True)) for row in zip(*columns, strict=True)]
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Write a table as CSV that can be encoded, and whose texts no spreadsheet runs as a formula.
+
+    A text that begins like a formula gets an apostrophe before it, as a spreadsheet writes it; `plain_names` takes it away again.
+    """
+    safe = frame.rename(columns=_no_formula)
+    for i in range(safe.shape[1]):
+        if not pd.api.types.is_numeric_dtype(safe.iloc[:, i]):
+            safe.isetitem(i, [_no_formula(value) for value in safe.iloc[:, i]])
+    return str(safe.to_csv(index=False)).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def plain_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that `csv_text` has put an apostrophe before, as they are in the file, with the names as they were."""
+    return {name: name[1:] for name in names if name[:1] == "'" and _no_formula(name[1:]) == name}
+
+
+def _no_formula(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n")  # pandas does not quote a carriage return, which ends a row.
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def json_value(value: Any) -> Any:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from sqlalchemy.engine import URL, make_url
 
 from cbabo.domain.focus import Focus
-from cbabo.domain.notation import read_yaml, sentence
+from cbabo.domain.notation import parse_yaml, read_yaml, sentence
 from cbabo.domain.problem import Problem, require_problem
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator, build_simulator
@@ -227,8 +227,8 @@ def _apply(content: dict[str, Any], change: str) -> None:
     if not equals or not all(parts):
         raise InputError(f"--set: expected path=value such as study.seed=1, got {shown(change)}")
     try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
+        value = parse_yaml(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"--set: the value of {key!r} is not valid YAML, got {shown(text)}") from error
     place: Any = content
     for part in parts[:-1]:

@@ -56,3 +56,23 @@ def test_nothing_is_written_over_a_study_or_nowhere(cli: Any, learned: str, fold
 def test_too_few_evaluations_get_a_sentence(cli: Any, folder: Path, kind: str) -> None:
     cli("ask", "study.yaml")
     assert "a model needs at least 2 measured designs" in cli("export", kind, "study.yaml", "x", code=1).err
+
+
+def test_a_table_that_a_spreadsheet_may_open_is_imported_again(cli: Any, folder: Path) -> None:
+    text = (
+        (folder / "study.yaml")
+        .read_text()
+        .replace("name: width", "name: '-width'")
+        .replace("minimize mass", "minimize +mass")
+    )
+    (folder / "study.yaml").write_text(text)
+    cli("ask", "study.yaml", "-n", 2)
+    cli("tell", "study.yaml", 1, "+mass=2", "stress=3", "frequency=-4")
+    cli("tell", "study.yaml", 2, "--failed", "=HYPERLINK(1)")
+    cli("export", "csv", "study.yaml", "all.csv")
+    lines = (folder / "all.csv").read_text().splitlines()
+    assert lines[0].startswith("id,state,kind,'-width,ribs,'+mass,stress,frequency")
+    assert "'=HYPERLINK(1)" in lines[2]
+    assert "-4.0" in lines[1].split(",")  # a number stays one
+    result = cli("import", "study.yaml", "all.csv", "--set=study.name=other")
+    assert result.out.startswith("Imported 1 row from all.csv")

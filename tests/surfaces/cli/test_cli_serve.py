@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,34 @@ def test_it_prints_an_address_and_a_token_and_ends_on_ctrl_c(server: subprocess.
     assert server.returncode == 130
 
 
+def test_the_token_is_on_no_command_line(learned: str, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(
+        '#!/bin/sh\necho "$@" > opened\nstat -c "%a %n" "${1#file://}" > rights\ncp "${1#file://}" page\n'
+    )
+    browser.chmod(0o755)
+    command = [BIN / "cbabo", "serve", learned, "--port", "0"]
+    environment = {**os.environ, "BROWSER": f"{browser} %s", "DISPLAY": ":0"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[-1]
+        server.stdout.readline()
+        until = time.monotonic() + 30
+        while not (tmp_path / "page").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+    token = address.partition("#token=")[2]
+    assert len(token) > 20
+    opened = (tmp_path / "opened").read_text().strip()
+    assert opened.startswith("file:///")
+    assert token not in opened
+    assert (tmp_path / "rights").read_text().startswith("600 ")
+    assert address in (tmp_path / "page").read_text()
+    assert not Path(opened.removeprefix("file://")).exists()
+
+
 def test_a_port_that_is_taken_gets_a_sentence(cli: Any, learned: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -84,5 +115,6 @@ def test_a_study_that_is_not_there_gets_a_sentence(cli: Any, folder: Path) -> No
 
 
 def test_a_missing_package_is_named(cli: Any, learned: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "cbabo.surfaces.web.server", raising=False)
     assert "pip install 'cbabo[web]'" in cli("serve", learned, "--no-browser", code=2).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from cbabo import Study
-from cbabo.surfaces.web.safety import LARGEST, is_token
+from cbabo.surfaces.web.safety import LARGEST, Safety, is_token
 from simulators import simulate_beam
 from web.conftest import ALLOWED, AT, PORT, TOKEN, client_of
 
@@ -102,6 +103,19 @@ def test_every_answer_has_the_headers_that_protect_it(client: TestClient) -> Non
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(("raised", "code"), [(RuntimeError("secret"), 500), (asyncio.CancelledError(), 503)])
+def test_what_fails_below_the_application_is_answered_with_the_headers(raised: BaseException, code: int) -> None:
+    async def broken(*_: object) -> None:
+        raise raised
+
+    client = TestClient(Safety(broken, PORT), base_url=f"http://127.0.0.1:{PORT}")
+    answer = client.get("/")
+    assert answer.status_code == code
+    assert list(answer.json()) == ["error"]
+    assert "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 JSON = st.recursive(

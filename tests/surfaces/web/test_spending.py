@@ -85,7 +85,9 @@ def test_without_an_evaluator_refine_says_what_to_do(client: TestClient) -> None
     answer = client.post("/api/refine", json=QUESTION, headers=ALLOWED)
     assert answer.status_code == 409
     assert "measure the point by hand" in answer.json()["error"]
-    assert client.get("/api/jobs/7").status_code == 409
+    missing = client.get("/api/jobs/7")
+    assert missing.status_code == 404
+    assert missing.json() == {"error": "there is no job 7; refine begins one"}
 
 
 def test_a_point_is_handed_out_and_its_outputs_are_taken(client: TestClient, study: Study) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Annotated, NoReturn
 
@@ -16,6 +18,7 @@ import typer
 from cbabo.errors import CbaboError, InputError, MissingExtraError, StudyError, StudyLockedError
 from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
 from cbabo.surfaces.cli.options import CommandInterruptedError
+from cbabo.surfaces.cli.terminal import TerminalHandler, escaping
 
 _INTERRUPTED = 130  # what typer, and every shell, makes of Ctrl-C
 
@@ -24,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Its colours would be escaped, and usage errors repeat what was typed.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for commands in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
@@ -49,8 +53,11 @@ def main() -> None:
     """Run the command line; every error is one sentence."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a unit shows "?"
-    handler = _Stderr(logging.WARNING)
-    logging.getLogger("cbabo").addHandler(handler)
+    with escaping(), _messages():
+        _run()
+
+
+def _run() -> None:
     try:
         app()
     except CommandInterruptedError as error:
@@ -67,17 +74,22 @@ def main() -> None:
         if ending.code == _INTERRUPTED:
             _end("interrupted; everything told so far is stored, and the same command may be given again", _INTERRUPTED)
         raise
+
+
+@contextmanager
+def _messages() -> Iterator[None]:
+    """Print the messages of this package and of the web server."""
+    handler = TerminalHandler(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("cbabo", "uvicorn")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
     finally:
-        logging.getLogger("cbabo").removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
 def _end(sentence: str, code: int) -> NoReturn:
     sys.stderr.write(f"cbabo: {' '.join(sentence.split())}\n")
     sys.exit(code)
-
-
-class _Stderr(logging.Handler):
-    """Writes where standard error is at the moment: a progress bar may have taken its place."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"cbabo: {' '.join(record.getMessage().split())}\n")

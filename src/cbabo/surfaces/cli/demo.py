@@ -13,6 +13,7 @@ from cbabo.errors import InputError
 from cbabo.study.study import Study
 from cbabo.surfaces.cli.printing import print_frame
 from cbabo.surfaces.cli.progress import watching
+from cbabo.surfaces.records import csv_text
 
 if TYPE_CHECKING:
     from cbabo.model import Model
@@ -54,7 +55,7 @@ def demo(
         folder / "explorer.html",
         f"sqlite:///{folder}/three_truss.db::three_truss",
     )
-    study.evaluations.to_frame().to_csv(table, index=False)
+    table.write_text(csv_text(study.evaluations.to_frame()), encoding="utf-8", newline="")
     page.write_text(single_file(document(study.model(), study.name)), encoding="utf-8")
     typer.echo(f"The study is in {folder / 'three_truss.db'}, all {len(study.evaluations)} evaluations are in {table}.")
     typer.echo(f"Look again: cbabo status {url}")

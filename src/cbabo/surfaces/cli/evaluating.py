@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from cbabo.surfaces.cli.options import (
 )
 from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
 from cbabo.surfaces.cli.progress import watching
+from cbabo.surfaces.records import plain_names
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +125,7 @@ def import_runs(
     form: FormatOption = "table",
 ) -> None:
     """Import old runs; rows with problems are listed by line, the rest is kept."""
-    columns = pairs(column, "--column")
+    columns = _plain_columns(file) | pairs(column, "--column")
     try:
         report = start_study(study, changes).add(file, columns=columns)
     except InputError as error:
@@ -149,6 +151,16 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"tell: {name} must be a number, got {text!r}") from None
+
+
+def _plain_columns(file: Path) -> dict[str, str]:
+    """Return the columns of a CSV file whose names `export csv` has put an apostrophe before, with their own names."""
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            names = re.split("[,;\t]", lines.readline())
+    except (OSError, UnicodeDecodeError):
+        return {}  # The import says what is wrong with it.
+    return plain_names(name.strip().strip('"') for name in names)
 
 
 def _rows(count: int) -> str:

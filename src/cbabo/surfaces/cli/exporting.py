@@ -19,6 +19,7 @@ from cbabo.surfaces.cli.options import (
     read_intents,
     read_limits,
 )
+from cbabo.surfaces.records import csv_text
 
 _SQLITE = b"SQLite format 3\0"
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
@@ -43,7 +44,7 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
     model = cached_model(opened)
     page = single_file(document(model, opened.name))
     keep_model(opened, model)
-    _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
+    _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
     typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
 
@@ -65,7 +66,7 @@ def export_report(
     opened = open_study(study, changes)
     thresholds = None if limits is None else read_limits(limits)
     page = report(opened, thresholds, read_intents(tighten, loosen) if tighten or loosen else None)
-    _write(file, study, lambda: file.write_text(page, encoding="utf-8"))
+    _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the report of {opened.name} to {file}.")
 
 
@@ -81,7 +82,7 @@ def export_model(study: StudyArgument, file: _File, changes: SetOption = None) -
 def export_csv(study: StudyArgument, file: _File, changes: SetOption = None) -> None:
     """Write all evaluations, failed ones included."""
     frame = open_study(study, changes).evaluations.to_frame()
-    _write(file, study, lambda: frame.to_csv(file, index=False))
+    _write(file, study, lambda: file.write_text(csv_text(frame), encoding="utf-8", newline=""))
     typer.echo(f"Wrote {len(frame)} evaluations to {file}.")
 
 

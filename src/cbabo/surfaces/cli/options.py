@@ -14,6 +14,7 @@ from cbabo.errors import CbaboError, InputError, shown
 from cbabo.evaluators.function import load_function
 from cbabo.evaluators.spec import Simulator
 from cbabo.study.study import Study
+from cbabo.surfaces.records import plain_names
 from cbabo.surfaces.studyfile import StudyFile, lasting_url
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def read_intents(tighten: list[str] | None, loosen: list[str] | None) -> dict[st
 def read_limits(file: Path) -> pd.DataFrame:
     """Read a CSV file of limits."""
     try:
-        return pd.read_csv(file)
+        limits = pd.read_csv(file)
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: expected a CSV file of limits ({error}); check the path") from error
+    return limits.rename(columns=plain_names(map(str, limits.columns)))

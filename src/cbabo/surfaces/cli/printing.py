@@ -20,7 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cbabo.surfaces.cli.options import Format
-from cbabo.surfaces.records import json_value, table_rows
+from cbabo.surfaces.cli.terminal import escaped, unescaped
+from cbabo.surfaces.records import csv_text, json_value, table_rows
 
 _PIPE_WIDTH = 200
 _ENDLESS = 100_000
@@ -29,7 +30,8 @@ _ENDLESS = 100_000
 def print_frame(frame: pd.DataFrame, form: Format, title: str = "", *, exact: bool = False) -> None:
     """Print a table; `exact` writes numbers so that nothing of them is lost."""
     if form == "csv":
-        sys.stdout.write(frame.to_csv(index=False))
+        stream = sys.stdout if sys.stdout.isatty() else unescaped(sys.stdout)  # A file keeps the data as they are.
+        stream.write(csv_text(frame))
     elif form == "json":
         print_json(table_rows(frame))
     else:
@@ -47,23 +49,22 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.items():
-        grid.add_row(Text(name, style="dim"), Text(cell(value)))
+        grid.add_row(Text(escaped(name)), Text(cell(value)))
     _print(_console(), grid)
 
 
 def cell(value: Any, *, exact: bool = False) -> str:
-    """Write one value on one line, without anything that a terminal would obey."""
+    """Write one value on one line; escaped here already, so that a table is as wide as what is shown."""
     value = json_value(value)
     if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) and not exact else str(value)
-    return "".join(c if c.isprintable() else " " for c in text)
+    return escaped(" ".join(text.split("\n")))
 
 
 def print_log(title: str, text: str) -> None:
-    """Print what a simulator left behind, line by line, without anything that a terminal would obey."""
-    lines = "\n".join("".join(c if c.isprintable() or c == "\t" else " " for c in line) for line in text.splitlines())
-    sys.stdout.write(f"\n--- {title}\n{lines}\n")
+    """Print what a simulator left behind, line by line."""
+    sys.stdout.write("\n".join([f"\n--- {title}", *text.splitlines(), ""]))
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def simulator_output() -> Iterator[None]:
 def _print_table(frame: pd.DataFrame, title: str, *, exact: bool) -> None:
     """Print as wide as it must be; a table that does not fit is turned on its side."""
     console = _console()
-    names = [str(name) for name in frame.columns]
+    names = [escaped(str(name)) for name in frame.columns]
     rows = [[cell(v, exact=exact) for v in row.values()] for row in table_rows(frame)]
     numeric = [pd.api.types.is_numeric_dtype(frame.iloc[:, i]) for i in range(len(names))]
     table = _table(names, rows, numeric)
@@ -98,12 +99,12 @@ def _print_table(frame: pd.DataFrame, title: str, *, exact: bool) -> None:
     if not fits and all(numeric):
         turned = [[name, *(row[i] for row in rows)] for i, name in enumerate(names)]
         table = _table(turned[0], turned[1:], [False] + [True] * len(rows))
-    _print(console, *([Text(f"\n{title}", style="italic")] if title else []), table)
+    _print(console, *([Text(f"\n{escaped(title)}")] if title else []), table)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> Table:
     """Lay out a table for the terminal; texts from a study are never read as markup, and never cut off."""
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, is_number in zip(names, numeric, strict=True):
         table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
@@ -118,5 +119,5 @@ def _print(console: Console, *parts: RenderableType) -> None:
 
 
 def _console() -> Console:
-    """Print as wide as the terminal; into a file or a pipe wider."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
+    """Print as wide as the terminal, into a file or a pipe wider; without styles, which would be escaped."""
+    return Console(color_system=None, width=None if sys.stdout.isatty() else _PIPE_WIDTH)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.study.study import Study
+from cbabo.surfaces.cli.terminal import escaped, escaping, unescaped
 
 _LINE_SECONDS = 10.0
 
@@ -32,12 +33,12 @@ def watching(study: Study, budget: int, *, quiet: bool) -> Iterator[Callable[[Ev
         BarColumn(bar_width=12),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(tally.text(), total=max(budget, tally.done), completed=tally.done)
+    with Progress(*columns, console=Console(file=unescaped(sys.stderr))) as progress, escaping():
+        task = progress.add_task(escaped(tally.text()), total=max(budget, tally.done), completed=tally.done)
 
         def show(evaluation: Evaluation) -> None:
             tally.count(evaluation)
-            progress.update(task, completed=tally.done, description=tally.text())
+            progress.update(task, completed=tally.done, description=escaped(tally.text()))
 
         yield show
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import socket
+import tempfile
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,9 +35,8 @@ def serve(
 ) -> None:
     """Show a study in the browser: move a limit, see the design. Ctrl-C ends it."""
     try:
-        import uvicorn
-
         from cbabo.surfaces.web.app import make_app
+        from cbabo.surfaces.web.server import make_server
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"serve: the package {error.name} is missing; install it by: pip install 'cbabo[web]'"
@@ -48,18 +48,32 @@ def serve(
     number = listening.getsockname()[1]
     token = secrets.token_urlsafe(18)
     address = f"http://127.0.0.1:{number}/#token={token}"
-    with one_thread():
-        app = make_app(opened, simulator, token, number)
+    with one_thread(), tempfile.TemporaryDirectory(prefix="cbabo-") as folder:
+        server = make_server(make_app(opened, simulator, token, number))
         typer.echo(f"The explorer of {opened.name}: {address}")
         typer.echo(f"The token for what changes or spends: {token}; it works until this server ends (Ctrl-C).")
         if browser:
-            webbrowser.open(address)
-        config = uvicorn.Config(app, log_level=logging.WARNING, access_log=False, server_header=False)
+            webbrowser.open(forwarding_page(Path(folder), address).as_uri())
         try:
             with simulator_output():
-                uvicorn.Server(config).run(sockets=[listening])
+                server.run(sockets=[listening])
         except KeyboardInterrupt:  # which is how it ends
             raise CommandInterruptedError("the server has ended; everything told so far is stored") from None
+
+
+def forwarding_page(folder: Path, address: str) -> Path:
+    """Write a page that leads to an address, and that only its owner can read.
+
+    What a browser is told to open is part of its command line, which every user of the machine can read.
+    """
+    page = folder / "explorer.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        f'<!DOCTYPE html><title>cbabo</title><meta http-equiv="refresh" content="0; url={address}">'
+        f'<a href="{address}">The explorer</a>\n',
+        encoding="utf-8",
+    )
+    return page
 
 
 def listen(port: int) -> socket.socket:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import mimetypes
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -26,59 +27,32 @@ from cbabo.surfaces.records import (
 )
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import Safety, StrictJSON, is_token
+from cbabo.surfaces.web.schemas import (
+    MOST_SOLVED,
+    AnswerRecord,
+    DocumentRecord,
+    EvaluationRecord,
+    FollowRecord,
+    JobRecord,
+    Pending,
+    Question,
+    Questions,
+    RecommendationRecord,
+    Refinement,
+    StatusRecord,
+    TableRow,
+    Told,
+    ToldRecord,
+    Wish,
+    errors,
+    name_limits,
+)
 from cbabo.surfaces.web.spending import Spending
+from cbabo.surfaces.web.turns import Client, Places
 
-MOST_ROWS = 10_000
-"""Thresholds that one request may ask about with `fast`."""
-MOST_SOLVED = 500
-"""Thresholds that one request may ask about without."""
-_Id = Annotated[int, Path(ge=1, le=2**31)]
-_Limits = dict[str, float]
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class Question(_Body):
-    """A request for one answer."""
-
-    thresholds: _Limits
-    """A limit for every movable constraint, natural units."""
-
-
-class Questions(_Body):
-    """A request for many answers."""
-
-    thresholds: Annotated[list[_Limits], Field(max_length=MOST_ROWS)]
-    """Rows of limits."""
-    fast: bool = False
-    """For maps and sliders: answer from solved thresholds instead of solving."""
-
-
-class Wish(Question):
-    """A request for a recommendation."""
-
-    intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
-    """By limit; those left out are locked."""
-    alternatives: int = Field(default=3, ge=0, le=20)
-    """Other proposals to return."""
-
-
-class Refinement(Question):
-    """The evaluations of a refinement."""
-
-    evaluations: int = Field(default=2, ge=1, le=10)
-    """1 verifies, every further one looks for a better design."""
-
-
-class Told(_Body):
-    """What a design measured, or why it failed."""
-
-    outputs: dict[str, float] | None = None
-    """Raw outputs by name."""
-    failed: Annotated[str, Field(max_length=10_000)] | None = None
-    """The reason."""
+_SLICE = 250
+"""Rows of one slice of a heavy request that is answered with `fast`; where rows are solved, a slice is one row."""
+_Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -> Safety:
@@ -89,133 +63,241 @@ def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
-        default_response_class=StrictJSON,
+        redirect_slashes=False,
     )
     follower = Follower(study)
+    routes = _Routes(follower, Spending(follower, simulator), simulator is not None, token)
     _add_errors(app)
     _add_page(app)
-    _add_reading(app, follower, Spending(follower, simulator), simulator is not None, token)
+    routes.add_reading(app)
+    routes.add_answering(app)
+    routes.add_spending(app)
+    described = name_limits(app.openapi(), study.problem)
+    app.openapi = lambda: described  # type: ignore[method-assign]
     return Safety(app, port)
 
 
-def _add_reading(app: FastAPI, follower: Follower, spending: Spending, evaluator: bool, token: str) -> None:
-    study = follower.study
+class _Routes:
+    """The routes under /api.
 
-    def needs_token(request: Request) -> None:
-        if not is_token(request.headers.get("authorization"), token):
-            raise HTTPException(
-                401, "this changes the study or spends evaluations; send the token that the server printed"
+    A response is written in the thread that made its content: writing a long one must not hold up the others.
+    """
+
+    def __init__(self, follower: Follower, spending: Spending, evaluator: bool, token: str) -> None:
+        self._follower = follower
+        self._spending = spending
+        self._evaluator = evaluator
+        self._token = token
+        self._light = Places("light")
+        self._heavy = Places("heavy")
+
+    def add_reading(self, app: FastAPI) -> None:
+        """Add what reads the study."""
+        follower, spending = self._follower, self._spending
+
+        @app.get("/api/status", response_model=StatusRecord, responses=errors(429))
+        async def status(request: Request) -> Response:
+            """Progress of the study."""
+            return await self._answer(
+                request, lambda: StrictJSON(status_record(follower.study, follower.evaluations()))
             )
 
-    guarded: Any = [Depends(needs_token), Depends(HTTPBearer(auto_error=False))]
+        @app.get("/api/follow", response_model=FollowRecord, responses=errors())
+        def follow() -> Response:
+            """What the page polls: counts, and whether the model or the answers have changed."""
+            rows = follower.evaluations()
+            reading = follower.reading
+            content = {
+                "complete": len(rows.complete),
+                "failed": len(rows.failed),
+                "running": len(rows.running),
+                "optimiser": follower.study.optimiser or "none",
+                "evaluator": self._evaluator,
+                "learning": follower.learning,
+                "revision": reading.revision,
+                "problem": reading.problem,
+                "verified": [answer_record(answer) for answer in spending.verified()],
+            }
+            return StrictJSON(content)
 
-    @app.get("/api/status")
-    def status() -> dict[str, Any]:
-        """Progress of the study."""
-        return status_record(study, follower.evaluations())
+        @app.get("/api/document", response_model=DocumentRecord, responses=errors())
+        async def document() -> Response:
+            """The document from which the page computes its answers."""
+            return Response(follower.reading.document, media_type="application/json")
 
-    @app.get("/api/follow")
-    def follow() -> dict[str, Any]:
-        """What the page polls: counts, and whether the model or the answers have changed."""
-        rows = follower.evaluations()
-        reading = follower.reading
-        return {
-            "complete": len(rows.complete),
-            "failed": len(rows.failed),
-            "running": len(rows.running),
-            "optimiser": study.optimiser or "none",
-            "evaluator": evaluator,
-            "learning": follower.learning,
-            "revision": reading.revision,
-            "problem": reading.problem,
-            "verified": [answer_record(answer) for answer in spending.verified()],
-        }
-
-    @app.get("/api/document")
-    def document() -> Response:
-        """The document from which the page computes its answers."""
-        return Response(follower.reading.document, media_type="application/json")
-
-    @app.get("/api/evaluations")
-    def evaluations() -> list[dict[str, Any]]:
-        """All evaluations, failed ones included."""
-        return [evaluation_record(row) for row in follower.evaluations()]
-
-    @app.post("/api/predict")
-    def predict(question: Question) -> dict[str, Any]:
-        """The design for these limits."""
-        with follower.model() as model:
-            return answer_record(model.predict(question.thresholds))
-
-    @app.post("/api/predict-many")
-    def predict_many(questions: Questions) -> list[dict[str, Any]]:
-        """The designs for many limits, as a table."""
-        if len(questions.thresholds) > MOST_SOLVED and not questions.fast:
-            raise InputError(
-                f"predict-many: expected at most {MOST_SOLVED} rows, got {len(questions.thresholds)}; "
-                "ask with fast, or in smaller parts"
+        @app.get("/api/evaluations", response_model=list[EvaluationRecord], responses=errors(429))
+        async def evaluations(request: Request) -> Response:
+            """All evaluations, failed ones included."""
+            return await self._answer(
+                request, lambda: StrictJSON([evaluation_record(row) for row in follower.evaluations()])
             )
-        with follower.model() as model:
-            rows = [model.problem.box.row(row)[0] for row in questions.thresholds]
-            return table_rows(model.predict_many(rows, fast=questions.fast).to_frame()) if rows else []
 
-    @app.post("/api/recommend")
-    def recommend(wish: Wish) -> dict[str, Any]:
-        """Limits that follow the intents and improve the objective."""
-        with follower.model() as model:
-            found = model.recommend(wish.thresholds, wish.intents, alternatives=wish.alternatives)
-            return recommendation_record(found)
+    def add_answering(self, app: FastAPI) -> None:
+        """Add what asks the model."""
+        follower = self._follower
 
-    @app.post("/api/refine", status_code=202, dependencies=guarded)
-    def refine(refinement: Refinement) -> dict[str, Any]:
-        """Begin to verify or improve an answer; the job says when it is done."""
-        return spending.refine(refinement.thresholds, refinement.evaluations).record()
+        @app.post("/api/predict", response_model=AnswerRecord, responses=errors(409, 422, 429))
+        async def predict(request: Request, question: Question) -> Response:
+            """The design for these limits."""
 
-    @app.get("/api/jobs/{id}")
-    def job(id: _Id) -> dict[str, Any]:
-        """Progress of a refinement."""
-        return spending.job(id).record()
+            def answer() -> Response:
+                with follower.model() as model:
+                    found = model.predict(question.thresholds)
+                return StrictJSON(answer_record(found))
 
-    @app.post("/api/hand-outs", status_code=201, dependencies=guarded)
-    def hand_out(question: Question) -> dict[str, Any]:
-        """Hand out the design for these limits, to be measured by hand."""
-        trial = spending.hand_out(question.thresholds)
-        return {"id": trial.id, "point": trial.point}
+            return await self._answer(request, answer)
 
-    @app.post("/api/evaluations/{id}", dependencies=guarded)
-    def tell(id: _Id, told: Told) -> dict[str, Any]:
-        """Store what a pending design measured, or why it failed."""
-        row, answer = spending.tell(id, told.outputs, told.failed)
-        return {**evaluation_record(row), "answer": None if answer is None else answer_record(answer)}
+        @app.post("/api/predict-many", response_model=list[TableRow], responses=errors(409, 422, 429))
+        async def predict_many(request: Request, questions: Questions) -> Response:
+            """The designs for many limits, as a table."""
+            if len(questions.thresholds) > MOST_SOLVED and not questions.fast:
+                raise InputError(
+                    f"predict-many: expected at most {MOST_SOLVED} rows, got {len(questions.thresholds)}; "
+                    "ask with fast, or in smaller parts"
+                )
+            with self._heavy.place(self._client(request)):
+                return await self._answer_many(request, questions)
+
+        @app.post("/api/recommend", response_model=RecommendationRecord, responses=errors(409, 422, 429))
+        async def recommend(request: Request, wish: Wish) -> Response:
+            """Limits that follow the intents and improve the objective."""
+
+            def answer() -> Response:
+                with follower.model(heavy=True) as model:
+                    found = model.recommend(wish.thresholds, wish.intents, alternatives=wish.alternatives)
+                return StrictJSON(recommendation_record(found))
+
+            with self._heavy.place(self._client(request)):
+                return await run_in_threadpool(answer)
+
+    def add_spending(self, app: FastAPI) -> None:
+        """Add what changes the study or spends evaluations, with the token only."""
+        spending = self._spending
+
+        async def needs_token(request: Request) -> None:
+            if self._client(request) != "owner":
+                raise HTTPException(
+                    401,
+                    "this changes the study or spends evaluations; send the token that the server printed",
+                    {"WWW-Authenticate": "Bearer"},
+                )
+
+        guarded: Any = [Depends(needs_token), Depends(HTTPBearer(auto_error=False))]
+
+        @app.post(
+            "/api/refine",
+            status_code=202,
+            dependencies=guarded,
+            response_model=JobRecord,
+            responses=errors(401, 409, 422, 429),
+        )
+        async def refine(request: Request, refinement: Refinement) -> Response:
+            """Begin to verify or improve an answer; the job says when it is done."""
+            return await self._answer(
+                request,
+                lambda: StrictJSON(spending.refine(refinement.thresholds, refinement.evaluations).record(), 202),
+            )
+
+        @app.get("/api/jobs/{id}", response_model=JobRecord, responses=errors(404, 422))
+        async def job(id: _Id) -> Response:
+            """Progress of a refinement."""
+            found = spending.job(id)
+            if found is None:
+                raise HTTPException(404, f"there is no job {id}; refine begins one")
+            return StrictJSON(found.record())
+
+        @app.post(
+            "/api/hand-outs",
+            status_code=201,
+            dependencies=guarded,
+            response_model=Pending,
+            responses=errors(401, 409, 422, 429),
+        )
+        async def hand_out(request: Request, question: Question) -> Response:
+            """Hand out the design for these limits, to be measured by hand."""
+
+            def answer() -> Response:
+                trial = spending.hand_out(question.thresholds)
+                return StrictJSON({"id": trial.id, "point": trial.point}, 201)
+
+            return await self._answer(request, answer)
+
+        @app.post(
+            "/api/evaluations/{id}",
+            dependencies=guarded,
+            response_model=ToldRecord,
+            responses=errors(401, 409, 422, 429),
+        )
+        async def tell(request: Request, id: _Id, told: Told) -> Response:
+            """Store what a pending design measured, or why it failed."""
+
+            def answer() -> Response:
+                row, found = spending.tell(id, told.outputs, told.failed)
+                return StrictJSON({**evaluation_record(row), "answer": None if found is None else answer_record(found)})
+
+            return await self._answer(request, answer)
+
+    async def _answer(self, request: Request, make: Callable[[], Response]) -> Response:
+        """Answer a light request."""
+        with self._light.place(self._client(request)):
+            return await run_in_threadpool(make)
+
+    async def _answer_many(self, request: Request, questions: Questions) -> Response:
+        """Answer a heavy request in slices, all by the same model, until it is done or nobody waits for it any more."""
+        follower = self._follower
+        model = follower.latest()
+        box = model.problem.box
+        rows = await run_in_threadpool(lambda: [box.row(row)[0] for row in questions.thresholds])
+        size = _SLICE if questions.fast else 1
+        found: list[dict[str, Any]] = []
+
+        def answer(part: list[Any]) -> None:
+            with follower.turns.turn(heavy=True):
+                found.extend(table_rows(model.predict_many(part, fast=questions.fast).to_frame()))
+
+        for start in range(0, len(rows), size):
+            if await request.is_disconnected():
+                return Response()
+            await run_in_threadpool(answer, rows[start : start + size])
+        return await run_in_threadpool(StrictJSON, found)
+
+    def _client(self, request: Request) -> Client:
+        return "owner" if is_token(request.headers.get("authorization"), self._token) else "anyone"
 
 
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
-    def index() -> Response:
+    async def index() -> Response:
         return Response(files()["index.html"], media_type="text/html")
 
     @app.get("/{name}", include_in_schema=False)
-    def file(name: str) -> Response:
+    async def file(name: str) -> Response:
         if name not in files():
             raise HTTPException(404)
         return Response(files()[name], media_type=mimetypes.guess_type(name)[0])
 
 
 def _add_errors(app: FastAPI) -> None:
+    """Add handlers of errors; none of them needs a thread, so that a busy server refuses at once."""
+
     @app.exception_handler(CbaboError)
-    def refused(_: Request, error: CbaboError) -> Response:
+    async def refused(_: Request, error: CbaboError) -> Response:
         code = 400 if isinstance(error, InputError) else 503 if isinstance(error, StorageError) else 409
         return StrictJSON({"error": " ".join(str(error).split())}, code)
 
     @app.exception_handler(RequestValidationError)
-    def malformed(_: Request, error: RequestValidationError) -> Response:
+    async def malformed(_: Request, error: RequestValidationError) -> Response:
         return StrictJSON({"error": finding(error.errors()[0])}, 422)
 
     @app.exception_handler(Exception)
-    def failed(_: Request, __: Exception) -> Response:
+    async def failed(_: Request, __: Exception) -> Response:
         return StrictJSON({"error": "the server failed; what it printed says why"}, 500)
 
     @app.exception_handler(HTTPException)
-    def other(request: Request, error: HTTPException) -> Response:
-        said = {404: f"there is nothing at {request.url.path}; /api/openapi.json says what there is"}
-        return StrictJSON({"error": said.get(error.status_code, error.detail)}, error.status_code, error.headers)
+    async def other(request: Request, error: HTTPException) -> Response:
+        said = error.detail
+        if error.status_code == 404 and said == "Not Found":
+            said = f"there is nothing at {request.url.path}; /api/openapi.json says what there is"
+        elif error.status_code == 405:
+            said = f"{request.method} is not allowed at {request.url.path}; /api/openapi.json says what is"
+        return StrictJSON({"error": said}, error.status_code, error.headers)

@@ -19,6 +19,7 @@ from cbabo.model import Model
 from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
+from cbabo.surfaces.web.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 _LOOK = 0.5  # Least number of seconds between two readings of the database.
@@ -45,7 +46,8 @@ class Follower:
     def __init__(self, study: Study) -> None:
         self.study = study
         self._guard = threading.Lock()
-        self._computing = threading.RLock()
+        self.turns = Turns()
+        """The model computes for one request at a time."""
         self._rows, self._next_look = study.evaluations, 0.0
         self._learner: threading.Thread | None = None
         self._next_learning = 0.0
@@ -74,13 +76,18 @@ class Follower:
         with self._guard:
             self._next_look = self._next_learning = 0.0
 
-    @contextmanager
-    def model(self) -> Iterator[Model]:
-        """Lend the model to one at a time; it computes on one thread."""
+    def latest(self) -> Model:
+        """Return the latest model, to be used in a turn only; ModelError if there is none yet."""
         model, problem = self.reading.model, self.reading.problem
         if model is None:
             raise ModelError(problem or "there is no model yet; run more evaluations first")
-        with self._computing:
+        return model
+
+    @contextmanager
+    def model(self, *, heavy: bool = False) -> Iterator[Model]:
+        """Lend the latest model for one turn."""
+        model = self.latest()
+        with self.turns.turn(heavy=heavy):
             yield model
 
     def _learn(self, rows: Evaluations) -> None:

@@ -6,6 +6,7 @@ them as requests to that site. So every request must name this server as its hos
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -13,8 +14,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from cbabo.errors import shown
 from cbabo.evaluators.function import describe
 
 Message = MutableMapping[str, Any]
@@ -25,7 +28,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 _LOG = logging.getLogger(__name__)
 LARGEST = 1_000_000
 """Bytes of a request's body that are read at most."""
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -33,6 +36,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+"""Headers of every response, also of those that are made below the application (see `server`)."""
 
 
 class StrictJSON(Response):
@@ -59,10 +63,14 @@ class Safety:
                 await self._app(scope, receive, send)
             return
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = [(name, value) for name, value in message.get("headers", []) if name != b"cache-control"]
-                message["headers"] = headers + [(k.lower().encode(), v.encode()) for k, v in _HEADERS.items()]
+                message["headers"] = headers + [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
             await send(message)
 
         refused = self._refusal(scope)
@@ -71,8 +79,16 @@ class Safety:
             return
         try:
             await self._app(scope, _Limited(receive).receive, send_with_headers)
-        except Exception as error:  # the application has answered already
-            _LOG.error("a request to %s failed: %s", scope["path"], describe(error))
+            return
+        except ClientDisconnect:  # Nobody is left to be answered.
+            return
+        except asyncio.CancelledError:
+            answer = StrictJSON({"error": "the server is ending; ask again when it has been started again"}, 503)
+        except Exception as error:
+            _LOG.error("a request to %s failed: %s", shown(scope["path"]), describe(error))
+            answer = StrictJSON({"error": "the server failed; what it printed says why"}, 500)
+        if not started:  # Else the application has answered already.
+            await answer(scope, receive, send_with_headers)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> Response | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

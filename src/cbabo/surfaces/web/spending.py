@@ -86,11 +86,9 @@ class Spending:
         threading.Thread(target=self._work, args=(job, simulator), daemon=True).start()
         return job
 
-    def job(self, id: int) -> Job:
-        """Return a job by its number."""
-        if id not in self._jobs:
-            raise StudyError(f"there is no job {id}; refine begins one")
-        return self._jobs[id]
+    def job(self, id: int) -> Job | None:
+        """Return a job by its number, if there is one."""
+        return self._jobs.get(id)
 
     def hand_out(self, thresholds: Mapping[str, float]) -> Trial:
         """Store the answer's design as a pending evaluation, to be measured by hand."""

@@ -1,0 +1,278 @@
+"""What requests and responses look like: the models behind /api/openapi.json.
+
+Requests are validated by these. Responses are made by `surfaces.records` and only described here; the tests compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from cbabo.domain.problem import Problem
+
+MOST_ROWS = 10_000
+"""Thresholds that one request may ask about with `fast`."""
+MOST_SOLVED = 500
+"""Thresholds that one request may ask about without."""
+Limits = dict[str, float]
+_Whole = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
+"""A whole number as JSON has it, where 2.0 is one."""
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Question(_Body):
+    """A request for one answer."""
+
+    thresholds: Limits
+    """Limits by name, natural units; a movable limit that is left out stands at its nominal value."""
+
+
+class Questions(_Body):
+    """A request for many answers."""
+
+    thresholds: Annotated[list[Limits], Field(max_length=MOST_ROWS)]
+    """Rows of limits, each with all movable limits; at most 500 unless `fast`."""
+    fast: bool = False
+    """For maps and sliders: answer from solved thresholds instead of solving."""
+
+
+class Wish(Question):
+    """A request for a recommendation."""
+
+    intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
+    """By limit; those left out are locked."""
+    alternatives: _Whole = Field(default=3, ge=0, le=20)
+    """Other proposals to return."""
+
+
+class Refinement(Question):
+    """The evaluations of a refinement."""
+
+    evaluations: _Whole = Field(default=2, ge=1, le=10)
+    """1 verifies, every further one looks for a better design."""
+
+
+class Told(_Body):
+    """What a design measured, or why it failed; one of the two."""
+
+    outputs: dict[str, float] | None = None
+    """Raw outputs by name."""
+    failed: Annotated[str, Field(max_length=10_000)] | None = None
+    """The reason."""
+
+
+class Error(_Body):
+    """Why there is no answer."""
+
+    error: str
+    """One sentence: what was expected, what came, what to do."""
+
+
+class Warned(_Body):
+    """A warning about an answer."""
+
+    warning: str
+
+
+class OutputEstimate(_Body):
+    """A predicted or measured output."""
+
+    output: str
+    mean: float
+    std: float
+    """0 where it was measured."""
+
+
+class AnswerRecord(_Body):
+    """The design for some limits."""
+
+    status: Literal["predicted", "measured", "verified", "unreachable"]
+    objective: float
+    objective_std: float
+    probability_feasible: float
+    warnings: list[Warned]
+    limits: Limits
+    closest_limits: Limits
+    """The closest limits that can be met, where the limits asked for cannot; else empty."""
+    design: dict[str, float]
+    outputs: list[OutputEstimate]
+
+
+class Change(_Body):
+    """What a recommendation does to one limit."""
+
+    limit: str
+    intent: str
+    before: float
+    after: float
+    effect: float
+    """Of this change alone on the objective."""
+
+
+class Alternative(_Body):
+    """Another proposal."""
+
+    objective_after: float
+    improvement: float
+    probability_feasible: float
+    limits: Limits
+
+
+class RecommendationRecord(_Body):
+    """Proposed limits."""
+
+    objective_before: float
+    objective_after: float
+    improvement: float
+    probability_feasible: float
+    warnings: list[Warned]
+    changes: list[Change]
+    design: dict[str, float]
+    alternatives: list[Alternative]
+
+
+class Pending(_Body):
+    """A design that awaits its outputs."""
+
+    id: int
+    point: dict[str, float]
+
+
+class Failure(_Body):
+    """A failed evaluation."""
+
+    id: int
+    started: str | None
+    worker: str | None
+    failure: str | None
+    log: str
+
+
+class StatusRecord(_Body):
+    """How far a study is."""
+
+    study: str
+    requested: int
+    complete: int
+    failed: int
+    running: int
+    imported: int
+    optimiser: str
+    """Who runs the study; "none" if nobody does."""
+    seconds_per_evaluation: float | None
+    nominal_limits: Limits
+    best_objective: float | None
+    best_evaluation: int | None
+    best_design: dict[str, float]
+    best_outputs: dict[str, float]
+    pending: list[Pending]
+    failures: list[Failure]
+
+
+class EvaluationRecord(_Body):
+    """One evaluation."""
+
+    id: int
+    state: Literal["complete", "failed", "running"]
+    kind: Literal["run", "import", "refine"]
+    point: dict[str, float]
+    outputs: dict[str, float]
+    failure: str | None
+    started: str | None
+    seconds: float | None
+    worker: str | None
+
+
+class ToldRecord(EvaluationRecord):
+    """An evaluation that was told, and the answer that it belongs to."""
+
+    answer: AnswerRecord | None
+
+
+class FollowRecord(_Body):
+    """What the page polls."""
+
+    complete: int
+    failed: int
+    running: int
+    optimiser: str
+    evaluator: bool
+    """Whether the server can evaluate."""
+    learning: bool
+    """Whether a newer model is being made."""
+    revision: str
+    """Another one means that there is another document."""
+    problem: str | None
+    """Why there is no model."""
+    verified: list[AnswerRecord]
+
+
+class JobRecord(_Body):
+    """A refinement, under way or ended."""
+
+    id: int
+    state: Literal["running", "failed", "done"]
+    limits: Limits
+    evaluations: int
+    spent: int
+    seconds: float
+    answer: AnswerRecord | None
+    error: str | None
+
+
+DocumentRecord = dict[str, Any]
+"""The document of the page; `surfaces.document` says what is in it."""
+TableRow = dict[str, float | None]
+"""A row of a table: limits, variables, mean and standard deviation of every output, probability of feasibility."""
+
+_SAID = {
+    400: "The request is not valid HTTP, or states something that this study does not know.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from a page of another site.",
+    404: "There is nothing under this number.",
+    405: "The method is not allowed here.",
+    408: "The request did not arrive in time.",
+    409: "The study refuses: there is no model yet, another process runs it, or another job is under way.",
+    413: "The request is larger than a megabyte.",
+    421: "The request names another host.",
+    422: "The request does not have the form that is described here.",
+    429: "Too many requests are under way; Retry-After says when to ask again.",
+    500: "The server failed; what it printed says why.",
+    503: "The database or the server is busy; ask again.",
+}
+_ALWAYS = (400, 403, 405, 408, 413, 421, 500, 503)
+
+
+def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Return the errors that a route may answer with, beside those of every route, as FastAPI takes them."""
+    return {code: _response(code) for code in sorted({*_ALWAYS, *codes})}
+
+
+def _response(code: int) -> dict[str, Any]:
+    stated: dict[str, Any] = {"model": Error, "description": _SAID[code]}
+    if code == 429:
+        stated["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+    return stated
+
+
+def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
+    """Name the study's limits and outputs in an OpenAPI description, instead of "an object of numbers"."""
+    limits: dict[str, Any] = {name: {"type": "number"} for name in problem.box.names}
+    schemas: Mapping[str, Any] = stated["components"]["schemas"]
+    for owner in ("Question", "Wish", "Refinement"):
+        _name(schemas[owner]["properties"]["thresholds"], limits, [])
+    _name(schemas["Questions"]["properties"]["thresholds"]["items"], limits, list(limits))
+    intents = schemas["Wish"]["properties"]["intents"]
+    _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
+    return stated
+
+
+def _name(schema: dict[str, Any], properties: dict[str, Any], required: list[str]) -> None:
+    schema |= {"properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = required
