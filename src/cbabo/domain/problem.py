@@ -18,7 +18,7 @@ from cbabo.domain.notation import misspelt, parse_constraint, parse_objective, r
 from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
 from cbabo.errors import InputError, shown
 
-RESERVED = ("id", "state", "kind", "failure", "started", "seconds", "worker")
+RESERVED = ("id", "state", "kind", "failure", "cause", "started", "seconds", "worker", "excluded")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
 
 
