@@ -14,8 +14,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from cbabo.errors import CbaboError, InputError, MissingExtraError, StudyError, StudyLockedError
+from cbabo.storage.urls import hide_passwords
 from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
 from cbabo.surfaces.cli.options import CommandInterruptedError
+from cbabo.surfaces.cli.streams import forgiving_stderr
 
 _INTERRUPTED = 130  # what typer, and every shell, makes of Ctrl-C
 
@@ -46,7 +48,12 @@ def cbabo(
 
 
 def main() -> None:
-    """Run the command line; every error is one sentence."""
+    """Run the command line; every error is one sentence, and nothing that cannot be written to standard error is one."""
+    with forgiving_stderr():
+        _main()
+
+
+def _main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a unit shows "?"
     handler = _Stderr(logging.WARNING)
@@ -72,7 +79,7 @@ def main() -> None:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    sys.stderr.write(f"cbabo: {' '.join(sentence.split())}\n")
+    sys.stderr.write(f"cbabo: {hide_passwords(' '.join(sentence.split()))}\n")
     sys.exit(code)
 
 
@@ -80,4 +87,4 @@ class _Stderr(logging.Handler):
     """Writes where standard error is at the moment: a progress bar may have taken its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"cbabo: {' '.join(record.getMessage().split())}\n")
+        sys.stderr.write(f"cbabo: {hide_passwords(' '.join(record.getMessage().split()))}\n")
