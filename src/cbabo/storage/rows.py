@@ -44,7 +44,9 @@ class Damage:
 
 def checksum(table: sa.Table, row: Row) -> str:
     """Return the digest of a row: of its table and of all columns but the checksum itself."""
-    content = json.dumps([table.name, *(row[name] for name in _columns(table))], default=_plain)
+    content = ascii(
+        (table.name, *[row[name] for name in _columns(table)])
+    )  # the shortest digits of a float, in every Python
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
@@ -89,7 +91,10 @@ def read_all(connection: Connection, study: int, name: str) -> tuple[tuple[Evalu
     query = sa.select(EVALUATIONS).where(EVALUATIONS.c.study_id == study).order_by(EVALUATIONS.c.number)
     found: dict[int, Evaluation] = {}
     damaged: dict[int, Damage] = {}
-    for row in connection.execute(query).mappings():
+    rows = connection.execute(query)
+    names = tuple(rows.keys())
+    for values in rows:
+        row = dict(zip(names, values, strict=True))  # many lookups follow, which a mapping of SQLAlchemy is slow at
         evaluation = read_evaluation(row)
         if evaluation is not None:
             found[evaluation.id] = evaluation
@@ -138,7 +143,3 @@ def _stored(table: sa.Table, name: str, value: Any) -> Any:
     if isinstance(kind, sa.Float):
         return float(value)
     return int(value) if isinstance(kind, sa.Integer) else value
-
-
-def _plain(value: Any) -> str:
-    return hashlib.blake2b(value).hexdigest() if isinstance(value, bytes) else repr(value)

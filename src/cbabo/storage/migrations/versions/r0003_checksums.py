@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from typing import Any
 
@@ -73,12 +72,8 @@ def upgrade() -> None:
 
 def checksum(table: str, row: Any) -> str:
     """Return the digest of a row, as revision 3 stores it."""
-    content = json.dumps([table, *(row[name] for name in _COLUMNS[table])], default=_plain)
+    content = ascii((table, *[row[name] for name in _COLUMNS[table]]))
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-
-
-def _plain(value: Any) -> str:
-    return hashlib.blake2b(value).hexdigest() if isinstance(value, bytes) else repr(value)
 
 
 def _refuse_live(connection: sa.Connection) -> None:
