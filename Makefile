@@ -45,6 +45,7 @@ wheel-smoke: install
 bench-smoke: install
 	$(BIN)/python benchmarks/install.py --smoke
 	$(BIN)/python benchmarks/storage.py --smoke
+	$(BIN)/python benchmarks/fuzz.py databases --count 20
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke

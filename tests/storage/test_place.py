@@ -20,6 +20,8 @@ from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
 from simulators import simulate_beam
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not delete a file that is open")
+
 
 def delete(file: Path) -> None:
     file.unlink()
@@ -175,8 +177,9 @@ def test_a_study_on_a_read_only_medium_can_be_read(
         assert predicted.point == study.model().predict({}).point
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_somebody_without_rights_to_the_folder_can_read(beam: Problem) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may become somebody else")
     file = Path("/tmp") / f"cbabo-{os.getpid()}" / "study.db"
     file.parent.mkdir()
     try:

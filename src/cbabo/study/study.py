@@ -237,6 +237,9 @@ class Study:
         tries after a timeout, a dead worker or a failure marked as worth another try. stop_after_failures: give up after
         so many failures in a row. on_interrupted: what to do with evaluations that a dead run left unfinished.
         on_result: called with every finished evaluation.
+
+        If the database does not answer, the run waits for up to 10 minutes, or as long as the environment variable
+        CBABO_OUTAGE_SECONDS states.
         """
         plan = Run(
             evaluate,

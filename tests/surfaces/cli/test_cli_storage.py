@@ -28,6 +28,7 @@ def shell(line: str, code: int = 0) -> str:
     return done.stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 @pytest.mark.parametrize("target", ["2>/dev/full", "2>&-", "2> >(true)", "2>&- >&- <&-"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_standard_error_that_cannot_be_written_never_ends_a_run(folder: Path, target: str, workers: int) -> None:
@@ -41,6 +42,7 @@ def test_a_standard_error_that_cannot_be_written_never_ends_a_run(folder: Path, 
     assert len(Study.open(f"sqlite:///{folder}/beam.db", "beam").evaluations.complete) == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 def test_an_error_that_cannot_be_said_keeps_its_exit_code(folder: Path) -> None:
     shell(f"{BIN}/cbabo status nosuch.yaml 2>/dev/full", code=2)
     shell(f"{BIN}/cbabo status nosuch.yaml 2>&-", code=2)
@@ -140,6 +142,7 @@ def test_passwords_are_replaced(text: str, hidden: str) -> None:
     assert hide_passwords(text) == hidden
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not delete a file that is open")
 def test_a_run_whose_database_is_deleted_says_so_and_fails(folder: Path) -> None:
     running = subprocess.Popen(
         [BIN / "cbabo", "run", "study.yaml", "--budget", "50"],
