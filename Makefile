@@ -46,6 +46,7 @@ bench-smoke: install
 	$(BIN)/python benchmarks/install.py --smoke
 	$(BIN)/python benchmarks/storage.py --smoke
 	$(BIN)/python benchmarks/soak.py --smoke
+	$(BIN)/python benchmarks/fuzz.py databases --count 20
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke

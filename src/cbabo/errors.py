@@ -28,6 +28,14 @@ class StorageError(CbaboError):
     """The database cannot be used: missing, damaged, or of another version."""
 
 
+class OutageError(StorageError):
+    """The database does not answer at the moment, but may do so again: it is locked, restarted, or out of reach."""
+
+
+class ConflictError(StorageError):
+    """The database refuses a row, because there is one like it or because it is incomplete."""
+
+
 class StudyError(CbaboError):
     """A study refuses an operation: a wrong trial, a finished trial, a contradiction with what is stored."""
 

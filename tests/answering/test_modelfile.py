@@ -19,7 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
-from cbabo import Model, Settings
+from cbabo import Model, Settings, Study
 from cbabo.answering.modelfile import write_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.errors import InputError, ModelError
@@ -499,3 +499,14 @@ def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
     assert len(again.evaluations) == 40
     for i in range(len(TABLE)):
         assert again.predict_many(TABLE).answer(i) == model.predict_many(TABLE).answer(i)
+
+
+def test_a_model_with_a_penalty_value_and_an_excluded_evaluation_comes_back(tmp_path: Path) -> None:
+    study = Study.create(make_beam(), "sqlite://", seed=0)
+    study.run(lambda p: {**simulate_beam(p), **({"mass": 1e308} if p["ribs"] == 3 else {})}, budget=32)
+    study.forget([1], reason="the wrong mesh")
+    model = study.model()
+    model.save(tmp_path / "beam.cbabo")
+    again = Model.load(tmp_path / "beam.cbabo")
+    assert [row.state for row in again.evaluations] == [row.state for row in model.evaluations]
+    assert again.predict({"stress": 5.0}) == model.predict({"stress": 5.0})

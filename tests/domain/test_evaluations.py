@@ -266,7 +266,7 @@ def test_the_columns_of_the_table_are_the_contracts_in_order() -> None:
     frame = MIXED.to_frame()
     assert list(frame.columns) == [
         "id", "state", "kind", "x", "teeth", "gauge", "volume", "stress", "frequency", "mass", "wear",
-        "failure", "started", "seconds", "worker",
+        "failure", "cause", "started", "seconds", "worker", "excluded",
     ]  # fmt: skip
     assert set(RESERVED) <= set(frame.columns)
 
@@ -301,7 +301,7 @@ def test_an_empty_table_has_its_columns() -> None:
     frame = table().to_frame()
     assert len(frame) == 0
     assert list(frame.columns)[:4] == ["id", "state", "kind", "x"]
-    assert list(frame.columns)[-4:] == ["failure", "started", "seconds", "worker"]
+    assert list(frame.columns)[-6:] == ["failure", "cause", "started", "seconds", "worker", "excluded"]
 
 
 @pytest.mark.parametrize("name", [*RESERVED, "x", "teeth"])
@@ -310,7 +310,7 @@ def test_a_further_number_never_covers_a_column(name: str) -> None:
     rows = table(evaluation(1, plain | {name: 99.0, f"output {name}": 98.0}), evaluation(2, plain))
     frame = rows.to_frame()
     assert not frame.columns.duplicated().any()
-    if name not in ("failure", "started", "seconds", "worker"):
+    if name not in ("failure", "cause", "started", "seconds", "worker", "excluded"):
         assert 99.0 not in frame[name].tolist()
     assert frame.loc[0, f"output {name}"] == 99.0
     assert frame.loc[0, f"output output {name}"] == 98.0

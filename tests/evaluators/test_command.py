@@ -23,7 +23,7 @@ from cbabo.evaluators.command import CommandEvaluator
 from cbabo.evaluators.function import perform
 from cbabo.evaluators.placeholders import fill
 from cbabo.evaluators.readings import named_values
-from cbabo.numerics.identity import machine_id, process_start
+from cbabo.numerics.identity import machine, process_start
 
 from .processes import STUBBORN, all_gone, lives, pids, wait_until
 
@@ -336,10 +336,10 @@ def test_a_background_child_does_not_hold_up_a_finished_command_and_ends_with_it
     wait_until(lambda: not lives(child))
 
 
-def interrupted_directory(simulator: CommandEvaluator, number: int, claim: str) -> Path:
+def interrupted_directory(simulator: CommandEvaluator, number: int, claim: list[Any]) -> Path:
     place = simulator.workdir / f"{number:05d}-abcdef"
     place.mkdir(parents=True)
-    (place / ".running").write_text(claim)
+    (place / ".running").write_text(json.dumps(claim))
     (place / "huge.bin").write_bytes(b"0")
     return place
 
@@ -348,12 +348,10 @@ def test_the_directory_of_an_interrupted_evaluation_is_removed_when_it_runs_agai
     simulator = evaluator(tmp_path, "print('y = 1')")
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    dead = interrupted_directory(simulator, 3, f"{machine_id()} {gone.pid} 1")
-    reused = interrupted_directory(
-        simulator, 4, f"{machine_id()} {os.getpid()} 1"
-    )  # The number is another process's now.
-    live = interrupted_directory(simulator, 5, f"{machine_id()} {os.getpid()} {process_start()}")
-    foreign = interrupted_directory(simulator, 6, f"another-machine {gone.pid} 1")
+    dead = interrupted_directory(simulator, 3, [machine(), gone.pid, 1.0])
+    reused = interrupted_directory(simulator, 4, [machine(), os.getpid(), 1.0])  # The number is another process's now.
+    live = interrupted_directory(simulator, 5, [machine(), os.getpid(), process_start(os.getpid())])
+    foreign = interrupted_directory(simulator, 6, ["another machine", gone.pid, 1.0])
     for number in (3, 4, 5, 6):
         assert perform(simulator, {}, ("y",), number).complete
     assert [place.exists() for place in (dead, reused, live, foreign)] == [False, False, True, True]

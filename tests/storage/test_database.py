@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from pathlib import Path
 
@@ -18,8 +20,11 @@ from alembic.script import ScriptDirectory
 
 from cbabo.errors import InputError, StorageError
 from cbabo.storage import database as module
-from cbabo.storage import schema
-from cbabo.storage.database import Database, on_network
+from cbabo.storage import place, schema
+from cbabo.storage.database import Database
+from cbabo.storage.place import on_network
+from cbabo.storage.rows import checksum
+from upgrades import check_upgrade, create_old
 
 Mount = namedtuple("Mount", "mountpoint fstype")
 
@@ -37,7 +42,7 @@ def test_sqlite_is_durable_and_lets_readers_in(database: Database) -> None:
 
 def test_a_reader_is_not_stopped_by_a_writer(database: Database) -> None:
     with database.writing() as connection:
-        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'a', '{}', '0', '{}', NULL, '{}', 0.0)"))
+        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'a', '{}', '0', '{}', NULL, '{}', 0.0, NULL)"))
         with Database.open(str(database.url)).reading() as other:
             assert other.execute(sa.text("SELECT count(*) FROM studies")).scalar() == 0
     with database.reading() as connection:
@@ -46,7 +51,7 @@ def test_a_reader_is_not_stopped_by_a_writer(database: Database) -> None:
 
 def test_a_failed_transaction_leaves_nothing(database: Database) -> None:
     with pytest.raises(ZeroDivisionError), database.writing() as connection:
-        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'a', '{}', '0', '{}', NULL, '{}', 0.0)"))
+        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'a', '{}', '0', '{}', NULL, '{}', 0.0, NULL)"))
         raise ZeroDivisionError
     with database.reading() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM studies")).scalar() == 0
@@ -119,7 +124,7 @@ def test_an_older_database_is_refused_until_it_is_upgraded(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with database.writing() as connection:
-        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'kept', '{}', '0', '{}', NULL, '{}', 0.0)"))
+        connection.execute(sa.text("INSERT INTO studies VALUES (1, 'kept', '{}', '0', '{}', NULL, '{}', 0.0, NULL)"))
     (tmp_path / "later").mkdir()
     newest = schema.REVISIONS[-1]
     (tmp_path / "later" / "r9998_note.py").write_text(
@@ -170,6 +175,7 @@ FAILURES_0001 = {
 @pytest.fixture
 def old(tmp_path: Path) -> Database:
     """A database of revision 0001 with three studies and failures of every kind."""
+    (tmp_path / "old.db").touch()
     database = Database(f"sqlite:///{tmp_path}/old.db")
     config = Config()
     config.set_main_option("script_location", str(Path(module.VERSIONS[0]).parent))
@@ -205,6 +211,27 @@ def test_a_database_of_revision_0001_is_upgraded(old: Database) -> None:
     }
 
 
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_older_revisions_are_upgraded_with_their_rows(url: str, revision: str) -> None:
+    check_upgrade(url, revision)
+
+
+def test_a_database_in_use_by_an_older_version_is_not_upgraded(url: str) -> None:
+    old = create_old(url, "0002")
+    with old.writing() as connection:
+        connection.execute(sa.text("UPDATE locks SET heartbeat = :now"), {"now": time.time()})
+    with pytest.raises(StorageError, match="is being optimised, or was within the last minute"):
+        Database.existing(url).upgrade()
+    assert old.revision() == "0002"
+
+
+def test_the_newest_migration_and_the_code_agree_on_checksums() -> None:
+    script = importlib.import_module("cbabo.storage.migrations.versions.r0003_checksums")
+    for table in (schema.STUDIES, schema.EVALUATIONS, schema.PLANNED, schema.LEARNERS, schema.PROGRESS):
+        values = {column.name: b"1" if column.name == "state" else 1.5 for column in table.columns}
+        assert checksum(table, values) == script.checksum(table.name, values)
+
+
 def test_two_processes_may_create_at_once(tmp_path: Path) -> None:
     code = "import sys; from cbabo.storage.database import Database; print(Database.create(sys.argv[1]).revision())"
     words = [sys.executable, "-c", code, f"sqlite:///{tmp_path}/both.db"]
@@ -222,7 +249,7 @@ def test_a_network_file_system_is_recognised(tmp_path: Path) -> None:
 def test_on_a_network_file_system_a_rollback_journal_is_used_and_said(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "on_network", lambda path: "nfs4")
+    monkeypatch.setattr(place, "on_network", lambda path: "nfs4")
     with caplog.at_level(logging.WARNING):
         database = Database.create(url)
     assert pragma(database, "journal_mode") == "delete"
@@ -230,7 +257,7 @@ def test_on_a_network_file_system_a_rollback_journal_is_used_and_said(
 
 
 def test_a_database_that_stays_locked_gets_a_sentence(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(place, "BUSY_SECONDS", 0.1)
     impatient = Database.open(str(database.url))
     with database.writing(), pytest.raises(StorageError, match="does not answer .*locked"), impatient.writing():
         pass

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -21,10 +26,13 @@ from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, InputError, StorageError, StudyLockedError
 from cbabo.evaluators.function import current_evaluation
 from cbabo.storage import database as module
-from cbabo.storage import schema
+from cbabo.storage import place, schema, transactions
+from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
-from postgres import PASSWORD, Server, postgres, postgres_url
+from cbabo.storage.lock import STALE_SECONDS, Holder, write_holder
+from postgres import PASSWORD, Server, _find_programs, _initialise, _open_directory, _somebody, postgres, postgres_url
 from simulators import simulate_beam
+from upgrades import check_upgrade
 
 __all__ = ["postgres", "postgres_url"]  # fixtures
 
@@ -240,7 +248,7 @@ def test_a_reader_does_not_wait_for_a_writer(study: Study, postgres_url: str) ->
 
 
 def test_a_writer_does_not_wait_for_ever(study: Study, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(place, "BUSY_SECONDS", 0.2)
     impatient = Study.open(postgres_url, "beam")
     with Database.open(postgres_url).writing() as connection:
         connection.execute(sa.select(schema.STUDIES.c.id).with_for_update())
@@ -441,18 +449,18 @@ def test_an_older_revision_is_upgraded_by_the_command(
     from cbabo.surfaces.cli import app
 
     study.run(simulate_beam, budget=3)
-    (tmp_path / "r0002_note.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0002'\n"
+    (tmp_path / "r9998_note.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0003'\n"
         "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n"
     )
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "9998"))
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "9998"))
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
-    with pytest.raises(StorageError, match="older revision 0002, expected 9998; run: cbabo storage upgrade") as refusal:
+    with pytest.raises(StorageError, match="older revision 0003, expected 9998; run: cbabo storage upgrade") as refusal:
         Study.open(postgres_url, "beam")
     check_sentence(str(refusal.value))
     done = CliRunner().invoke(app, ["storage", "upgrade", postgres_url])
     assert done.exit_code == 0, done.output
-    assert "upgraded from revision 0002 to revision 9998" in done.output
+    assert "upgraded from revision 0003 to revision 9998" in done.output
     assert len(Study.open(postgres_url, "beam").evaluations.complete) == 3
     assert postgres.execute("SELECT name, note FROM studies", postgres_url) == [("beam", None)]
 
@@ -460,17 +468,219 @@ def test_an_older_revision_is_upgraded_by_the_command(
 def test_an_upgrade_that_fails_changes_nothing(
     study: Study, postgres: Server, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "r0002_note.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0002'\n"
+    (tmp_path / "r9998_note.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0003'\n"
         "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n    op.drop_table('nowhere')\n"
     )
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "9998"))
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "9998"))
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
     with pytest.raises(StorageError, match="nowhere"):
         Database.existing(postgres_url).upgrade()
-    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0002",)]
+    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0003",)]
     with pytest.raises(psycopg.errors.UndefinedColumn):
         postgres.execute("SELECT note FROM studies", postgres_url)
+
+
+# ---- outages and locks
+
+
+class Restarting:
+    """A server of its own, which can be stopped and started again."""
+
+    def __init__(self, place: Path) -> None:
+        self.programs = _find_programs()
+        assert self.programs is not None
+        self.place = place
+        _initialise(self.programs, place)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
+        options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
+        self._control("-w", "-t", "60", f"--options={options}", "--log=server.log", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._control(f"--mode={mode}", "-w", "stop")
+
+    def restart(self, pause: float, mode: str) -> None:
+        self.stop(mode)
+        time.sleep(pause)
+        self.start()
+
+    def _control(self, *words: str) -> None:
+        command = [f"{self.programs}/pg_ctl", "--pgdata=data", *words]
+        subprocess.run(command, cwd=self.place, check=True, stdout=subprocess.DEVNULL, **_somebody())
+
+
+@pytest.fixture
+def restarting(postgres: Server) -> Iterator[Restarting]:
+    with tempfile.TemporaryDirectory(prefix="cbabo-restart-", dir=_open_directory()) as folder:
+        server = Restarting(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_run_survives_restarts_of_the_server(
+    restarting: Restarting, beam: Problem, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = Server(restarting.port).new_database()
+    study = Study.create(beam, url)
+    calls: list[int] = []
+
+    def evaluate(point: dict[str, float]) -> dict[str, float]:
+        calls.append(current_evaluation.get() or 0)
+        if len(calls) in (3, 6):
+            threading.Thread(target=restarting.restart, args=(0.5, mode)).start()
+        time.sleep(0.3)
+        return simulate_beam(point)
+
+    with caplog.at_level(logging.INFO, logger="cbabo"):
+        study.run(evaluate, budget=10, workers=1)
+    assert calls == list(range(1, 11))
+    assert [row.id for row in study.evaluations.complete] == calls
+    assert study.optimiser is None
+    said = [record.levelname for record in caplog.records if record.name.endswith("outages")]
+    assert said[:2] == ["WARNING", "INFO"]
+    assert PASSWORD not in caplog.text
+
+
+def test_reading_fails_fast_while_the_server_is_away(restarting: Restarting, beam: Problem) -> None:
+    url = Server(restarting.port).new_database()
+    study = Study.create(beam, url)
+    restarting.stop()
+    try:
+        began = time.monotonic()
+        with pytest.raises(StorageError, match="does not answer"):
+            study.evaluations.to_frame()
+        assert time.monotonic() - began < 5
+    finally:
+        restarting.start()
+    assert len(study.evaluations) == 0
+
+
+def leave_lock(url: str, age: float) -> None:
+    """Let a process of another machine hold the lock, with a heartbeat of this age by the database's clock."""
+    here = dataclasses.replace(Holder.here(), machine="boot:another|pid:[1]")  # of the same name as this one
+    with Database.open(url).writing() as connection:
+        write_holder(connection, 1, here)
+        connection.execute(sa.text(f"UPDATE locks SET heartbeat = heartbeat - {age}"))
+
+
+def test_a_host_of_the_same_name_is_another_host(
+    study: Study, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "WATCH_SECONDS", 0.3)
+    leave_lock(postgres_url, 5.0)
+    with pytest.raises(StudyLockedError, match="being optimised by process"):
+        study.ask()
+
+
+@pytest.mark.parametrize("step", [-3600.0, -1.0, 1.0, 3600.0])
+def test_a_step_of_the_hosts_clock_neither_frees_nor_keeps_a_lock(
+    study: Study, postgres_url: str, step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "WATCH_SECONDS", 0.3)
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + step)
+    leave_lock(postgres_url, 5.0)
+    with pytest.raises(StudyLockedError):
+        study.ask()
+    leave_lock(postgres_url, STALE_SECONDS + 5.0)
+    study.ask()
+
+
+@pytest.mark.parametrize("age", [-3600.0, STALE_SECONDS + 5.0])
+def test_an_uncertain_holder_is_watched(
+    study: Study, postgres_url: str, age: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a step of the database's own clock only a heartbeat that changes tells a live holder from a dead one."""
+    monkeypatch.setattr(transactions, "WATCH_SECONDS", 1.0)
+    monkeypatch.setattr(transactions, "_LOOK_SECONDS", 0.1)
+    leave_lock(postgres_url, age)
+    stop = threading.Event()
+
+    def beat() -> None:
+        database = Database.open(postgres_url)
+        while not stop.wait(0.2):
+            with database.writing() as connection:
+                connection.execute(sa.text("UPDATE locks SET heartbeat = heartbeat + 0.2"))
+
+    heart = threading.Thread(target=beat)
+    heart.start()
+    try:
+        with pytest.raises(StudyLockedError):
+            study.ask()
+    finally:
+        stop.set()
+        heart.join()
+    study.ask()
+
+
+def test_a_live_session_keeps_the_lock_while_the_heartbeat_is_late(
+    study: Study, postgres: Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "WATCH_SECONDS", 0.3)
+    holding = Study.open(postgres_url, "beam")
+    late = "UPDATE locks SET machine = 'boot:another|', heartbeat = heartbeat - 1000"
+    with holding._store.locked():
+        postgres.execute(late, postgres_url)
+        with pytest.raises(StudyLockedError):
+            study.ask()
+        assert study.optimiser is not None
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+        assert postgres.execute(held, postgres_url) == [(1,)]
+        postgres.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid()",
+            postgres_url,
+        )
+        wait_until(lambda: postgres.execute(held, postgres_url) == [(0,)], 5)
+        assert Study.open(postgres_url, "beam").optimiser is None
+    assert postgres.execute(held, postgres_url) == [(0,)]
+
+
+def test_the_session_is_taken_again_after_it_was_lost(
+    study: Study, postgres: Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "HEARTBEAT_SECONDS", 0.05)
+    held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    with study._store.locked():
+        first = postgres.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'", postgres_url)
+        postgres.execute(f"SELECT pg_terminate_backend({first[0][0]})", postgres_url)
+        wait_until(
+            lambda: (
+                postgres.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'", postgres_url)
+                not in ([], first)
+            ),
+            10,
+        )
+    assert postgres.execute(held, postgres_url) == [(0,)]
+
+
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_older_revisions_are_upgraded_with_their_rows(postgres_url: str, revision: str) -> None:
+    check_upgrade(postgres_url, revision)
+
+
+def test_damage_is_found_in_postgresql_too(study: Study, postgres: Server, postgres_url: str) -> None:
+    study.run(awkward, budget=8)
+    study.forget([2], "why \x00 not")
+    assert find_damage(Database.open(postgres_url)) == []
+    before = {row.id: row for row in study.evaluations}
+    postgres.execute("UPDATE evaluations SET outputs = replace(outputs, '1', '2') WHERE number = 3", postgres_url)
+    postgres.execute("DELETE FROM evaluations WHERE number = 8", postgres_url)
+    assert {row.id: row for row in study.evaluations} == {i: row for i, row in before.items() if i not in (3, 8)}
+    assert [(damage.id, damage.what) for damage in find_damage(Database.open(postgres_url))] == [
+        (3, "is damaged and left out"),
+        (8, "is missing"),
+    ]
+    assert study.ask()[0].id == 9
 
 
 # ---- without the driver

@@ -297,7 +297,7 @@ def test_a_damaged_state_gets_one_sentence(quick: Study, url: str, evaluate) -> 
         connection.execute("UPDATE learners SET state = substr(state, 1, 1000)")
         connection.commit()
     for ask in (quick.model, lambda: quick.ask(6)):
-        with pytest.raises(StorageError, match=r"^the learner's state in the database is damaged; restore .*$"):
+        with pytest.raises(StorageError, match=r"study 'beam': the method's state is damaged; restore .*$"):
             ask()
 
 
@@ -642,3 +642,53 @@ def test_a_measured_design_that_breaks_a_limit_says_which_and_by_how_much(solvin
     assert broken
     stress = next(text for text in broken if "stress <= 1" in text)
     assert f"by {answer.outputs['stress'].mean - 1.0:.4g}" in stress
+
+
+# ---- excluding
+
+
+def test_what_is_forgotten_teaches_nothing_but_stays_in_the_record(beam: Problem, url: str, evaluate) -> None:
+    study = Study.create(beam, url)
+    study.run(evaluate, budget=6)
+    (failed,) = study.ask()
+    study.tell(failed.id, failed="no convergence")
+    study.forget([2, failed.id], reason="the wrong\n mesh")
+    rows = Study.open(url, "beam").evaluations
+    assert [row.id for row in rows.complete] == [1, 3, 4, 5, 6]
+    assert len(rows.failed) == len(rows.failed_designs) == 0
+    assert [(row.id, row.excluded) for row in rows.excluded] == [(2, "the wrong mesh"), (7, "the wrong mesh")]
+    assert rows.requested == 7  # they were spent
+    assert rows.to_frame()["excluded"].dropna().to_dict() == dict.fromkeys((1, 6), "the wrong mesh")
+    assert rows[1].outputs == evaluate(dict(rows[1].point))
+    study.forget(2, reason="the wrong mesh")
+    study.forget([2, 7], undo=True)
+    study.forget([2, 7], undo=True)
+    again = study.evaluations
+    assert (len(again.complete), len(again.failed), len(again.excluded)) == (6, 1, 0)
+
+
+def test_forgetting_is_all_or_nothing(beam: Problem, url: str, evaluate) -> None:
+    study = Study.create(beam, url)
+    study.run(evaluate, budget=2)
+    (pending,) = study.ask()
+    for wrong, words in (([1, pending.id], "evaluation 3 has no outcome yet"), ([1, 99], "there is no evaluation 99")):
+        with pytest.raises(StudyError, match=words):
+            study.forget(wrong)
+    for ids, reason in (([], "x"), (["1"], "x"), ([True], "x"), ([1], " "), ([1], None)):
+        with pytest.raises(InputError, match="forget: "):
+            study.forget(ids, reason)
+    assert len(study.evaluations.excluded) == 0
+
+
+def test_an_excluded_run_is_not_imported_again(beam: Problem, url: str, evaluate) -> None:
+    study = Study.create(beam, url)
+    table = pd.DataFrame([{"width": 1.5, "ribs": 2, **evaluate({"width": 1.5, "ribs": 2})}])
+    study.add(table)
+    study.forget([1])
+    assert study.add(table).known == 1
+
+
+def test_a_model_knows_nothing_of_what_is_forgotten(quick: Study, evaluate) -> None:
+    quick.run(evaluate, budget=34)
+    quick.forget([5, 6])
+    assert len(quick.model().surrogates.x) == 32

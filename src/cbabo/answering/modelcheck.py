@@ -176,12 +176,12 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         (row.kind in get_args(Kind), "kind"),
         (problem.space.check(row.point) == row.point, "point"),
         (_are_numbers(row.outputs) and names <= set(row.outputs), "outputs"),
-        (row.state == "complete" or not row.outputs, "outputs"),
         (row.failure is None or isinstance(row.failure, str), "failure"),
         (row.cause is None or row.cause in get_args(Cause), "cause"),
         (isinstance(row.log, str), "log"),
         (row.seconds is None or (_is_number(row.seconds) and row.seconds >= 0), "seconds"),
         (row.worker is None or isinstance(row.worker, str), "worker"),
+        (row.excluded is None or isinstance(row.excluded, str), "excluded"),
         (limits is None or (_are_numbers(limits) and set(limits) <= set(problem.box.names)), "thresholds"),
     ):
         if not right:
@@ -202,9 +202,9 @@ def _is_count(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308 and math.isfinite(value)
-    )
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**1023  # Larger ones are no floats.
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _are_numbers(values: object) -> bool:

@@ -53,6 +53,8 @@ class Evaluation:
     """Where it ran: host:process."""
     thresholds: Mapping[str, float] | None = None
     """The limits that an evaluation of kind refine was spent on, where they are known."""
+    excluded: str | None = None
+    """Why a user has excluded it, so that nothing is learned from it; None unless excluded."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,12 @@ class Evaluations(Sequence[Evaluation]):
 
     @cached_property
     def complete(self) -> Evaluations:
-        """Only those with measured outputs."""
+        """Only those with measured outputs that are not excluded."""
         return self._where("complete")
 
     @cached_property
     def failed(self) -> Evaluations:
-        """Only those that failed."""
+        """Only those that failed and are not excluded."""
         return self._where("failed")
 
     @cached_property
@@ -95,8 +97,13 @@ class Evaluations(Sequence[Evaluation]):
         return self._where("running")
 
     @cached_property
+    def excluded(self) -> Evaluations:
+        """Only those that a user has excluded; nothing is learned from them."""
+        return Evaluations(self.problem, tuple(row for row in self.rows if row.excluded is not None))
+
+    @cached_property
     def requested(self) -> int:
-        """How many count against the budget: all that `run` and `ask` requested, failed ones included."""
+        """How many count against the budget: all that `run` and `ask` requested, failed and excluded ones included."""
         return sum(row.kind == "run" for row in self.rows)
 
     @cached_property
@@ -124,10 +131,10 @@ class Evaluations(Sequence[Evaluation]):
         return measured.rows[int(np.argmin(np.where(usable, objective, np.inf)))]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with one row per evaluation, failed ones included.
+        """Return a table with one row per evaluation, failed and excluded ones included.
 
-        Columns: id, state, kind, the variables, the outputs, further numbers of the simulator, failure,
-        started, seconds, worker. A further number whose name is taken gets the column "output <name>".
+        Columns: id, state, kind, the variables, the outputs, further numbers of the simulator, failure, cause,
+        started, seconds, worker, excluded. A further number whose name is taken gets the column "output <name>".
         """
         extras = dict.fromkeys(name for row in self.rows for name in row.outputs if name not in self.problem.outputs)
         columns: dict[str, Any] = {name: [getattr(r, name) for r in self.rows] for name in ("id", "state", "kind")}
@@ -138,12 +145,12 @@ class Evaluations(Sequence[Evaluation]):
             while title in columns or title in RESERVED:
                 title = f"output {title}"
             columns[title] = np.array([r.outputs.get(name, np.nan) for r in self.rows], dtype=np.float64)
-        for name in ("failure", "started", "seconds", "worker"):
+        for name in ("failure", "cause", "started", "seconds", "worker", "excluded"):
             columns[name] = [getattr(r, name) for r in self.rows]
         return pd.DataFrame(columns).astype({"seconds": np.float64})
 
     def _where(self, state: State) -> Evaluations:
-        return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state))
+        return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state and row.excluded is None))
 
 
 def judged(problem: Problem, row: Evaluation) -> Evaluation:

@@ -21,7 +21,7 @@ from cbabo.numerics.arrays import is_number
 
 VALID = (-1e30, 1e30)
 """Where an output must lie to count as measured, unless the problem states a range: penalty values of simulators lie beyond."""
-RESERVED = ("id", "state", "kind", "failure", "started", "seconds", "worker")
+RESERVED = ("id", "state", "kind", "failure", "cause", "started", "seconds", "worker", "excluded")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
 
 

@@ -25,7 +25,7 @@ from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked, marke
 from cbabo.evaluators.logs import LOG_CHARACTERS, file_tail, joined, tail
 from cbabo.evaluators.placeholders import fill, plain
 from cbabo.evaluators.readings import LARGEST_FILE, read_outputs
-from cbabo.numerics.identity import machine_id, process_start
+from cbabo.numerics.identity import machine, process_start
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class CommandEvaluator:
         place = self._make_directory()
         claim = place / _CLAIM
         try:
-            claim.write_text(_claim(), encoding="ascii")
+            claim.write_text(_claim(), encoding="utf-8")
             outputs = self._evaluate({name: plain(value) for name, value in point.items()}, place)
         except BaseException as error:
             kept = self.keep != "never"
@@ -201,15 +201,15 @@ def check_inside(name: str) -> None:
 
 def _claim() -> str:
     """Return what tells this process from all others."""
-    return f"{machine_id()} {os.getpid()} {process_start()}"
+    return json.dumps([machine(), os.getpid(), process_start(os.getpid())])
 
 
 def _abandoned(place: Path) -> bool:
     """Tell whether a directory is of an evaluation whose process is dead; one of another machine may be alive."""
     try:
-        machine, process, begun = (place / _CLAIM).read_text(encoding="ascii").split()
-        return machine == machine_id() and process_start(int(process)) != begun
-    except (OSError, ValueError):
+        where, process, begun = json.loads((place / _CLAIM).read_text(encoding="utf-8"))
+        return bool(where == machine() and process_start(process) != begun)
+    except (OSError, ValueError, TypeError):
         return False
 
 

@@ -7,6 +7,7 @@ that readers never wait, except on a network file system, where only a rollback 
 from __future__ import annotations
 
 import logging
+import sqlite3
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,22 +15,33 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import psutil
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import DatabaseError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
-from cbabo.errors import InputError, StorageError
+from cbabo.errors import ConflictError, InputError, OutageError, StorageError
+from cbabo.storage import place as files
 from cbabo.storage import schema
+from cbabo.storage.place import Place
+from cbabo.storage.urls import label, read_url, sqlite_file
 
 _LOG = logging.getLogger(__name__)
-_NETWORK = ("nfs", "cifs", "smb", "sshfs", "9p", "lustre", "beegfs", "gpfs", "ceph", "gluster", "afs", "davfs")
-_BUSY_SECONDS = 30.0
 _CONNECT_SECONDS = 10
 _SCRIPTS = resources.files("cbabo.storage") / "migrations"
 VERSIONS = [str(_SCRIPTS / "versions")]
 """Folders with revision scripts."""
+_PASSING_SQLITE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
+"""Errors of SQLite that may pass: locked, no space, or a file system that does not answer."""
+_PASSING_POSTGRES = ("08", "53", "57P", "55P03", "40", "25P03")
+"""How the codes of PostgreSQL's errors begin that may pass: connection, resources, restart, locks, conflicts, idle too long."""
 
 
 class Database:
@@ -37,8 +49,10 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = read_url(url)
-        self.label = _label(self.url)
-        self._engine = _engine(self.url)
+        self.label = label(self.url)
+        file = sqlite_file(self.url)
+        self._place = None if file is None else Place(file)
+        self._engine = _engine(self.url, self._place)
         weakref.finalize(self, self._engine.dispose)
 
     @classmethod
@@ -62,9 +76,13 @@ class Database:
         database = cls(url)
         if database.file is not None and not database.file.parent.is_dir():
             raise InputError(f"{database.label}: the folder {database.file.parent} does not exist; create it first")
+        if database._place is not None:
+            database._place.may_create = True
         if database.revision() is None:
             database.upgrade()
         database._check_revision()
+        if database._place is not None:
+            database._place.may_create = False
         return database
 
     def revision(self) -> str | None:
@@ -88,7 +106,7 @@ class Database:
 
         before = self.revision()
         if before is not None and before not in schema.REVISIONS:
-            self._refuse_newer(before)
+            self._refuse_unknown(before)
         config = Config()
         config.set_main_option("script_location", str(_SCRIPTS))
         config.set_main_option("path_separator", "newline")
@@ -103,22 +121,56 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Read a consistent picture; never waits for a writer (on a network file system: for one commit at most)."""
-        with self._explained(), self._engine.connect() as connection, connection.begin():
-            yield connection
+        with self.explained(), self._engine.connect() as connection:
+            if self.locks_rows:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Write in one transaction, alone; everything or nothing is stored."""
+        if self.is_read_only:
+            raise StorageError(f"{self.label}: the database cannot be written, its file or folder is read-only")
         with (
-            self._explained(),
+            self.explained(),
             self._engine.connect().execution_options(cbabo_write=True) as connection,
             connection.begin(),
         ):
             yield connection
 
+    def session(self) -> Connection:
+        """Open a connection that the caller keeps and closes; every statement is a transaction of its own."""
+        with self.explained():
+            return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
     def dispose(self) -> None:
         """Close the pooled connections."""
         self._engine.dispose()
+        if self._place is not None:
+            self._place.forget()
+
+    def is_displaced(self) -> bool:
+        """Tell whether the file of a SQLite database was deleted, moved or replaced since it was opened."""
+        return self._place is not None and self._place.is_displaced()
+
+    def rescue(self) -> Path:
+        """Copy a database whose file was displaced from a connection that still has it open; return the copy."""
+        assert self._place is not None
+        with self.explained(), self._engine.connect() as connection:
+            source = connection.connection.driver_connection
+            assert isinstance(source, sqlite3.Connection)
+            return self._place.rescue(source)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it lies on a medium that cannot be written."""
+        return self._place is not None and self._place.read_only
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can use it: a file on a local disk, or a database in memory."""
+        return not self.locks_rows and (self._place is None or self._place.network is None)
 
     @property
     def locks_rows(self) -> bool:
@@ -133,81 +185,60 @@ class Database:
     @property
     def file(self) -> Path | None:
         """The file of a SQLite database; None for others, and for one in memory."""
-        return _sqlite_file(self.url)
+        return None if self._place is None else self._place.file
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """Turn every error of the database into one sentence."""
         try:
             yield
-        except OperationalError as error:
-            hint = (
-                "is another program keeping it locked?" if "lock" in str(error.orig) else "is it there and ours to use?"
-            )
-            raise StorageError(f"{self.label}: the database does not answer ({_first_line(error)}); {hint}") from error
-        except DatabaseError as error:
-            if isinstance(error, sa.exc.IntegrityError):
-                raise
-            trouble = "refused" if self.locks_rows else "is damaged or not one"
-            raise StorageError(f"{self.label}: the database {trouble} ({_first_line(error)})") from error
+        except sa.exc.IntegrityError as error:
+            raise ConflictError(f"{self.label}: the database refused a row ({_first_line(error)})") from error
         except SQLAlchemyError as error:
-            raise StorageError(f"{self.label}: {_first_line(error)}") from error
+            passing = isinstance(error, DatabaseError) and _may_pass(error)
+            raise (OutageError if passing else StorageError)(self._sentence(error)) from error
+        except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its own message
+            raise StorageError(
+                f"{self.label}: the database is damaged or not one (its text cannot be decoded)"
+            ) from error
+
+    def _sentence(self, error: SQLAlchemyError) -> str:
+        said = _first_line(error)
+        if isinstance(error, OperationalError) and _may_pass(error):
+            hint = "is another program keeping it locked?" if "lock" in said else "is it there and ours to use?"
+            return f"{self.label}: the database does not answer ({said}); {hint}"
+        if isinstance(error, DatabaseError):
+            trouble = "refused" if self.locks_rows else "is damaged or not one"
+            return f"{self.label}: the database {trouble} ({said})"
+        return f"{self.label}: {said}"
 
     def _check_revision(self) -> None:
         revision = self.revision()
         if revision is None:
             raise StorageError(f"{self.label}: this database holds no studies; create one first")
         if revision not in schema.REVISIONS:
-            self._refuse_newer(revision)
+            self._refuse_unknown(revision)
         if revision != schema.REVISIONS[-1]:
             raise StorageError(
                 f"{self.label}: this database has the older revision {revision}, expected {schema.REVISIONS[-1]}; "
                 f"run: cbabo storage upgrade {self.label}"
             )
 
-    def _refuse_newer(self, revision: str) -> None:
+    def _refuse_unknown(self, revision: str) -> None:
+        if revision < schema.REVISIONS[-1]:
+            raise StorageError(
+                f"{self.label}: the database is damaged or not one (it states the revision {revision!r}); "
+                "restore a copy of it"
+            )
         raise StorageError(
             f"{self.label}: this database was written by a newer version of cbabo (revision {revision}, "
             f"this one knows up to {schema.REVISIONS[-1]}); install the newer version"
         )
 
 
-def on_network(path: Path, partitions: list[Any] | None = None) -> str | None:
-    """Return the kind of network file system that holds this path, None if the disk is local."""
-    path = path.resolve()
-    mounts = psutil.disk_partitions(all=True) if partitions is None else partitions
-    holding = [m for m in mounts if path.is_relative_to(m.mountpoint)]
-    if not holding:
-        return None
-    kind = str(max(holding, key=lambda m: len(m.mountpoint)).fstype).lower()
-    return kind if any(word in kind for word in _NETWORK) else None
-
-
-def read_url(url: str) -> URL:
-    """Read a database URL, or say in one sentence what is wrong with it, without showing a password."""
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:  # ValueError: the port is not a number
-        _, at, rest = str(url).rpartition("@")  # what stands before may be a password
-        raise InputError(
-            'storage: expected a URL such as "sqlite:///study.db" or "postgresql://user@host:5432/name", '
-            f"got {f'...@{rest}' if at else url!r}"
-        ) from error
-    if parsed.get_backend_name() == "postgresql":
-        if "@" in (parsed.host or ""):
-            raise InputError("storage: a password with @ in it must be written with %40 instead")
-        return parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() != "sqlite":
-        raise InputError(f"storage: only sqlite and postgresql are supported, got {parsed.get_backend_name()!r}")
-    if parsed.host:
-        raise InputError(
-            f"storage: sqlite takes three slashes, as in sqlite:///study.db (four for an absolute path), got {url!r}"
-        )
-    return parsed
-
-
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, place: Place | None) -> Engine:
     if url.get_backend_name() == "sqlite":
-        return _sqlite_engine(url)
+        return _sqlite_engine(url, place)
     patience = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
     try:
         engine = sa.create_engine(url, pool_pre_ping=True, connect_args=patience)
@@ -215,7 +246,7 @@ def _engine(url: URL) -> Engine:
         raise StorageError(
             "storage: PostgreSQL needs the psycopg driver; install it by: pip install 'cbabo[postgres]'"
         ) from error
-    milliseconds = round(1000 * _BUSY_SECONDS)
+    milliseconds = round(1000 * files.BUSY_SECONDS)
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
@@ -227,24 +258,25 @@ def _engine(url: URL) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: URL) -> Engine:
-    file = _sqlite_file(url)
-    network = on_network(file.parent) if file is not None else None
-    if network is not None:
-        _LOG.warning("%s lies on a network file system (%s): using a rollback journal, readers may wait", file, network)
-    journal = "WAL" if network is None else "DELETE"
-    if file is None:
+def _sqlite_engine(url: URL, place: Place | None) -> Engine:
+    if place is None:
         engine = sa.create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
-        engine = sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+        if place.network is not None:
+            _LOG.warning(
+                "%s lies on a network file system (%s): using a rollback journal, readers may wait",
+                place.file,
+                place.network,
+            )
+        engine = sa.create_engine(url, creator=place.connect, poolclass=NullPool if place.read_only else QueuePool)
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
-        cursor = connection.cursor()
-        for pragma in (f"journal_mode={journal}", "synchronous=FULL", "foreign_keys=ON"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+        if place is None:
+            connection.execute("PRAGMA foreign_keys=ON")
+        else:
+            place.prepare(connection)
 
     @sa.event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
@@ -254,15 +286,16 @@ def _sqlite_engine(url: URL) -> Engine:
     return engine
 
 
-def _label(url: URL) -> str:
-    """Name the database in messages, without its password."""
-    hidden = {name: "***" for name in url.query if "password" in name}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
-
-
-def _sqlite_file(url: URL) -> Path | None:
-    in_memory = url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:")
-    return None if in_memory else Path(str(url.database))
+def _may_pass(error: DatabaseError) -> bool:
+    """Tell whether the same statement may succeed a little later."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        # Python's own errors carry no code: none of them passes, but for what Place.connect raises.
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _PASSING_SQLITE
+    if not isinstance(error, OperationalError | sa.exc.InterfaceError | sa.exc.InternalError):
+        return False
+    code = getattr(cause, "sqlstate", None)
+    return error.connection_invalidated or code is None or str(code).startswith(_PASSING_POSTGRES)
 
 
 def _first_line(error: SQLAlchemyError) -> str:

@@ -15,10 +15,16 @@ from sqlalchemy import (
     Text,
 )
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Revisions this version can read or upgrade, oldest first; the last one is what it writes."""
 
 METADATA = MetaData()
+
+
+def _checksum() -> Column[str]:
+    """Return the column with the digest of all other columns of its row; `storage.rows` computes it."""
+    return Column("checksum", String(16))
+
 
 STUDIES = Table(
     "studies",
@@ -31,6 +37,16 @@ STUDIES = Table(
     Column("focus", Text),  # JSON: thresholds under discussion and weights
     Column("versions", Text, nullable=False),  # JSON: of this package and of what it computes with
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
+    _checksum(),
+)
+
+PROGRESS = Table(
+    "progress",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
+    Column("evaluations", Integer, nullable=False),  # the highest id that was given out; rows up to it must be there
+    Column("steps", Integer, nullable=False),  # iterations made so far; from the first one on there is a learner
+    _checksum(),
 )
 
 EVALUATIONS = Table(
@@ -49,7 +65,9 @@ EVALUATIONS = Table(
     Column("seconds", Float),
     Column("worker", String(255)),
     Column("thresholds", Text),  # JSON: the limits that a refinement was spent on
+    Column("excluded", Text),  # why a user excluded it; empty unless excluded
     Column("holder", String(64)),  # token of the run that started it; empty when a user asked for it
+    _checksum(),
     PrimaryKeyConstraint("study_id", "number"),
 )
 
@@ -59,6 +77,7 @@ PLANNED = Table(
     Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
     Column("position", Integer, nullable=False),
     Column("point", Text, nullable=False),  # JSON: proposed by the method, not yet requested
+    _checksum(),
     PrimaryKeyConstraint("study_id", "position"),
 )
 
@@ -68,6 +87,7 @@ LEARNERS = Table(
     Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
     Column("steps", Integer, nullable=False),  # iterations made so far
     Column("state", LargeBinary, nullable=False),
+    _checksum(),
 )
 
 LOCKS = Table(
@@ -75,8 +95,10 @@ LOCKS = Table(
     METADATA,
     Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
     Column("token", String(64), nullable=False),
-    Column("machine", String(255), nullable=False),
+    Column("machine", String(255), nullable=False),  # boot and process namespace
+    Column("host", String(255)),  # its name, for messages only
     Column("pid", Integer, nullable=False),
     Column("process_started", Float, nullable=False),  # tells a reused process number from the holder's
-    Column("heartbeat", Float, nullable=False),  # seconds since 1970, UTC
+    Column("heartbeat", Float, nullable=False),  # seconds since 1970 by the database's clock
+    Column("written", String(64)),  # the holder's last transaction: tells whether a commit without an answer was made
 )

@@ -1,150 +1,166 @@
-"""One study's rows: every write is one transaction that first makes sure that nobody else is optimising."""
+"""One study's rows: evaluations, proposals, the learner's state and the focus."""
 
 from __future__ import annotations
 
 import json
-import threading
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import IntegrityError
 
 from cbabo.domain.evaluations import Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
-from cbabo.errors import StorageError, StudyError, StudyLockedError
-from cbabo.methods.settings import MethodSettings, Settings
-from cbabo.numerics.versions import versions
+from cbabo.errors import StorageError, StudyError
+from cbabo.methods.settings import MethodSettings
 from cbabo.storage.database import Database
-from cbabo.storage.lock import HEARTBEAT_SECONDS, Holder, beat, read_holder, write_holder
-from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, STUDIES
+from cbabo.storage.lock import Holder
+from cbabo.storage.rows import (
+    UNREADABLE,
+    Damage,
+    Row,
+    is_intact,
+    plain_text,
+    read_all,
+    read_evaluation,
+    read_learner,
+    sealed,
+)
+from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, PROGRESS, STUDIES
+from cbabo.storage.studies import StudyRecord, add_study, find_study
+from cbabo.storage.transactions import Transactions
 
-
-@dataclass(frozen=True)
-class StudyRecord:
-    """What was fixed when a study was created."""
-
-    id: int
-    name: str
-    problem: Problem
-    seed: int
-    settings: MethodSettings
-    versions: Mapping[str, str]
-    created: datetime
+_LOG = logging.getLogger(__name__)
+_RESTORE = "restore a copy of the database, or export the evaluations and import them into a new study"
 
 
 class StudyStore:
-    """Reads and writes one study; `token` is set while this object holds the study's lock."""
+    """Reads and writes one study."""
 
     def __init__(self, database: Database, record: StudyRecord) -> None:
         self.database = database
         self.record = record
-        self.token: str | None = None
+        self._transactions = Transactions(database, record.id, record.name)
+        self._named: set[Damage] = set()
 
     @classmethod
     def create(
         cls, database: Database, name: str, problem: Problem, seed: int, settings: MethodSettings
     ) -> tuple[StudyStore, bool]:
         """Store a new study, or open the one that bears the name; tell whether it is new."""
-        values = {
-            "name": name,
-            "problem": json.dumps(problem.to_dict()),
-            "seed": str(seed),
-            "settings": json.dumps(settings.to_dict()),
-            "versions": json.dumps(versions()),
-            "created": time.time(),
-        }
-        new = name not in study_names(database)
-        if new:
-            try:
-                with database.writing() as connection:
-                    connection.execute(sa.insert(STUDIES).values(values))
-            except IntegrityError:
-                new = False  # another process was quicker
+        new = add_study(database, name, problem, seed, settings)
         return cls.open(database, name), new
 
     @classmethod
     def open(cls, database: Database, name: str) -> StudyStore:
         """Open the study of this name."""
-        with database.reading() as connection:
-            row = connection.execute(sa.select(STUDIES).where(STUDIES.c.name == name)).mappings().first()
-        if row is None:
-            names = ", ".join(repr(n) for n in study_names(database)) or "none"
-            raise StudyError(f"there is no study {name!r} in {database.label}; it holds: {names}")
-        record = _record(database, row)
-        return cls(database, record)
+        return cls(database, find_study(database, name))
+
+    @property
+    def token(self) -> str | None:
+        """The token of the study's lock while this object holds it."""
+        return self._transactions.token
+
+    def locked(self, *, patient: bool = False) -> AbstractContextManager[None]:
+        """Hold the study's lock; inside another `locked` of the same object this does nothing more.
+
+        patient: wait for a database that does not answer, as long as `outage_seconds` says.
+        """
+        return self._transactions.locked(patient=patient)
 
     # ---- reading
 
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Return all evaluations in the order of their ids."""
-        query = sa.select(EVALUATIONS).where(EVALUATIONS.c.study_id == self.record.id).order_by(EVALUATIONS.c.number)
-        with self.database.reading() as connection:
-            return tuple(_evaluation(row) for row in connection.execute(query).mappings())
+        """Return all evaluations in the order of their ids; damaged ones are named in a warning and left out."""
+        found, damages = self._transactions.read(
+            lambda connection: read_all(connection, self.record.id, self.record.name)
+        )
+        for damage in damages:
+            if damage not in self._named:
+                self._named.add(damage)
+                _LOG.warning("%s: %s; cbabo storage check tells more", self.database.label, damage)
+        return found
+
+    def damages(self) -> tuple[Damage, ...]:
+        """Return what is damaged among the evaluations."""
+        return self._transactions.read(lambda connection: read_all(connection, self.record.id, self.record.name))[1]
 
     def requested(self) -> int:
         """Count the evaluations that count against a budget."""
         mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.kind == "run")
-        with self.database.reading() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one())
+        query = sa.select(sa.func.count()).where(mine)
+        return self._transactions.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     def learner(self) -> tuple[int, bytes | None]:
         """Return how many iterations were made, and the learner's state after the last."""
-        query = sa.select(LEARNERS.c.steps, LEARNERS.c.state).where(LEARNERS.c.study_id == self.record.id)
-        with self.database.reading() as connection:
-            row = connection.execute(query).first()
-        return (0, None) if row is None else (int(row[0]), bytes(row[1]))
+        return self._transactions.read(self._learner)
 
     def focus(self) -> Focus | None:
         """Return the thresholds under discussion, None for the whole box."""
-        query = sa.select(STUDIES.c.focus).where(STUDIES.c.id == self.record.id)
-        with self.database.reading() as connection:
-            text = connection.execute(query).scalar()
-        if text is None:
+        row = self._transactions.read(self._own_row)
+        if row["focus"] is None:
             return None
-        stored = json.loads(text)
-        return Focus(tuple(map(tuple, stored["thresholds"])), tuple(stored["weights"]))
+        try:
+            stored = json.loads(row["focus"])
+            return Focus(tuple(map(tuple, stored["thresholds"])), tuple(stored["weights"]))
+        except UNREADABLE as error:
+            self._refuse("its focus cannot be read", error)
 
     def holder(self) -> Holder | None:
         """Return the live process that is optimising this study, if any."""
-        with self.database.reading() as connection:
-            holder = read_holder(connection, self.record.id)
-        return holder if holder is not None and holder.alive else None
+        return self._transactions.holder()
 
     # ---- writing
 
     def plan(self, points: Sequence[Mapping[str, float]], steps: int, state: bytes) -> None:
         """Store a batch of proposals and the learner's state after it, both or neither."""
         study = self.record.id
-        with self._writing() as connection:
-            start = _next(connection, PLANNED.c.position, PLANNED.c.study_id == study)
+
+        def work(connection: Connection) -> None:
+            last = connection.execute(sa.select(sa.func.max(PLANNED.c.position)).where(PLANNED.c.study_id == study))
+            start = (last.scalar() or 0) + 1
             rows = [
-                {"study_id": study, "position": start + i, "point": json.dumps(dict(p))} for i, p in enumerate(points)
+                sealed(PLANNED, {"study_id": study, "position": start + i, "point": json.dumps(dict(p))})
+                for i, p in enumerate(points)
             ]
             if rows:
                 connection.execute(sa.insert(PLANNED), rows)
             connection.execute(sa.delete(LEARNERS).where(LEARNERS.c.study_id == study))
-            connection.execute(sa.insert(LEARNERS).values(study_id=study, steps=steps, state=state))
+            connection.execute(
+                sa.insert(LEARNERS).values(sealed(LEARNERS, {"study_id": study, "steps": steps, "state": state}))
+            )
+            self._progress(connection, steps=steps)
+
+        self._transactions.write(work)
 
     def take(self, count: int, *, started: bool) -> list[Trial]:
         """Turn up to `count` proposals into running evaluations; `started` marks them as this run's own."""
         study = self.record.id
-        query = sa.select(PLANNED).where(PLANNED.c.study_id == study).order_by(PLANNED.c.position).limit(count)
-        with self._writing() as connection:
-            planned = connection.execute(query).mappings().all()
-            trials = [
-                Trial(self._insert(connection, row["point"], "run", started=started), json.loads(row["point"]))
-                for row in planned
-            ]
-            taken = [row["position"] for row in planned]
+        query = sa.select(PLANNED).where(PLANNED.c.study_id == study).order_by(PLANNED.c.position)
+
+        def work(connection: Connection) -> list[Trial]:
+            points: list[str] = []
+            taken: list[int] = []
+            for row in connection.execute(query).mappings().all():
+                if len(points) == count:
+                    break
+                taken.append(row["position"])
+                if is_intact(PLANNED, row):
+                    points.append(row["point"])
+                else:
+                    self._warn(f"the proposal at position {row['position']} is damaged and left out")
+            if not taken:
+                return []
+            numbers = self._insert(connection, points, "run", started=started)
             connection.execute(sa.delete(PLANNED).where(PLANNED.c.study_id == study, PLANNED.c.position.in_(taken)))
-        return trials
+            return [Trial(number, json.loads(point)) for number, point in zip(numbers, points, strict=True)]
+
+        return self._transactions.write(work)
 
     def start(
         self,
@@ -159,36 +175,46 @@ class StudyStore:
         thresholds: the limits that a refinement is spent on.
         """
         limits = None if thresholds is None else json.dumps(dict(thresholds), allow_nan=False)
-        with self._writing() as connection:
-            number = self._insert(connection, json.dumps(dict(point)), kind, started=started, thresholds=limits)
+        text = json.dumps(dict(point))
+        (number,) = self._transactions.write(
+            lambda connection: self._insert(connection, [text], kind, started=started, thresholds=limits)
+        )
         return Trial(number, dict(point))
 
     def finish(self, number: int, values: Mapping[str, Any]) -> Evaluation:
         """Move an evaluation from running to complete or failed and return it; every other move is refused."""
-        row = EVALUATIONS.c.study_id == self.record.id, EVALUATIONS.c.number == number
-        stored = {name: _text(value) if isinstance(value, str) else value for name, value in values.items()}
+        stored = {name: plain_text(value) if isinstance(value, str) else value for name, value in values.items()}
         if stored.get("outputs") is not None:
             stored["outputs"] = json.dumps(stored["outputs"], allow_nan=False)
-        with self._writing() as connection:
-            update = sa.update(EVALUATIONS).where(*row, EVALUATIONS.c.state == "running").values(**stored)
-            if connection.execute(update).rowcount != 1:
-                state = connection.execute(sa.select(EVALUATIONS.c.state).where(*row)).scalar()
-                raise StudyError(
-                    f"there is no evaluation {number} in study {self.record.name!r}; ask for one first"
-                    if state is None
-                    else f"evaluation {number} is already {state}; each one is told once"
-                )
-            return _evaluation(connection.execute(sa.select(EVALUATIONS).where(*row)).mappings().one())
+
+        def work(connection: Connection) -> Evaluation:
+            row = self._intact(connection, number)
+            if row["state"] != "running":
+                raise StudyError(f"evaluation {number} is already {row['state']}; each one is told once")
+            return self._change(connection, row, stored)
+
+        return self._transactions.write(work)
 
     def insert(self, rows: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[int]:
         """Store old runs, given as point and outputs; return their ids."""
-        with self._writing() as connection:
-            return [
-                self._insert(
-                    connection, json.dumps(dict(point)), "import", outputs=json.dumps(dict(outputs), allow_nan=False)
-                )
-                for point, outputs in rows
-            ]
+        points = [json.dumps(dict(point)) for point, _ in rows]
+        outputs = [json.dumps(dict(values), allow_nan=False) for _, values in rows]
+        return self._transactions.write(lambda connection: self._insert(connection, points, "import", outputs=outputs))
+
+    def exclude(self, numbers: Sequence[int], reason: str | None) -> None:
+        """Exclude evaluations for a reason, all or none of them; None includes them again."""
+        text = None if reason is None else plain_text(reason)
+
+        def work(connection: Connection) -> None:
+            rows = [self._intact(connection, number) for number in numbers]
+            for row in rows:
+                if row["state"] == "running":
+                    raise StudyError(f"evaluation {row['number']} has no outcome yet; tell it as failed instead")
+            for row in rows:
+                if row["excluded"] != text:
+                    self._change(connection, row, {"excluded": text})
+
+        self._transactions.write(work)
 
     def interrupted(self) -> list[Trial]:
         """Adopt what an earlier run left unfinished: the caller runs it again or tells it as failed."""
@@ -198,153 +224,125 @@ class StudyStore:
             & EVALUATIONS.c.holder.is_not(None)
             & (EVALUATIONS.c.holder != self.token)
         )
-        with self._writing() as connection:
-            query = sa.select(EVALUATIONS.c.number, EVALUATIONS.c.point).where(left).order_by(EVALUATIONS.c.number)
-            trials = [Trial(number, json.loads(point)) for number, point in connection.execute(query)]
-            connection.execute(sa.update(EVALUATIONS).where(left).values(holder=self.token, started=time.time()))
-        return trials
+        query = sa.select(EVALUATIONS).where(left).order_by(EVALUATIONS.c.number)
+
+        def work(connection: Connection) -> list[Trial]:
+            trials = []
+            for row in connection.execute(query).mappings().all():
+                if is_intact(EVALUATIONS, row):
+                    adopted = self._change(connection, row, {"holder": self.token, "started": time.time()})
+                    trials.append(Trial(adopted.id, dict(adopted.point)))
+            return trials
+
+        return self._transactions.write(work)
 
     def set_focus(self, focus: Focus | None) -> None:
         """Store the thresholds under discussion."""
         text = None if focus is None else json.dumps(asdict(focus))
-        with self._writing() as connection:
-            connection.execute(sa.update(STUDIES).where(STUDIES.c.id == self.record.id).values(focus=text))
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the study's lock; inside another `locked` of the same object this does nothing more."""
-        if self.token is not None:
-            yield
-            return
-        holder = Holder.here()
-        with self._writing() as connection:
-            write_holder(connection, self.record.id, holder)
-        self.token = holder.token
-        stop = threading.Event()
-        heart = threading.Thread(target=self._beat, args=(holder.token, stop), daemon=True, name="cbabo-heartbeat")
-        if self.database.shared:
-            heart.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            if heart.is_alive():
-                heart.join()
-            self._release()
+        def work(connection: Connection) -> None:
+            row = sealed(STUDIES, {**self._own_row(connection), "focus": text})
+            connection.execute(sa.update(STUDIES).where(STUDIES.c.id == self.record.id).values(row))
 
-    def _release(self) -> None:
-        try:
-            with self._writing() as connection:
-                write_holder(connection, self.record.id, None)
-        except (StudyLockedError, StorageError):
-            pass  # already somebody else's, or the database is gone: a dead holder is recognised as such
-        finally:
-            self.token = None
+        self._transactions.write(work)
 
-    def _beat(self, token: str, stop: threading.Event) -> None:
-        while not stop.wait(HEARTBEAT_SECONDS):
-            try:
-                with self.database.writing() as connection:
-                    if not beat(connection, self.record.id, token):
-                        return
-            except StorageError:
-                continue  # busy: the next beat tries again
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """Begin a transaction in which nobody else may write to this study."""
-        with self.database.writing() as connection:
-            if self.database.locks_rows:
-                connection.execute(sa.select(STUDIES.c.id).where(STUDIES.c.id == self.record.id).with_for_update())
-            holder = read_holder(connection, self.record.id)
-            if self.token is not None and (holder is None or holder.token != self.token):
-                raise StudyLockedError(
-                    f"study {self.record.name!r} was taken over by another process while this one did not answer; "
-                    "stop this one, what it had stored is kept"
-                )
-            if self.token is None and holder is not None and holder.alive:
-                raise StudyLockedError(
-                    f"study {self.record.name!r} is being optimised by {holder.label}; "
-                    "wait until it ends or stop it (reading is always possible)"
-                )
-            yield connection
+    # ---- rows
 
     def _insert(
         self,
         connection: Connection,
-        point: str,
+        points: Sequence[str],
         kind: Kind,
         *,
         started: bool = False,
-        outputs: str | None = None,
+        outputs: Sequence[str] | None = None,
         thresholds: str | None = None,
-    ) -> int:
-        number = _next(connection, EVALUATIONS.c.number, EVALUATIONS.c.study_id == self.record.id)
-        connection.execute(
-            sa.insert(EVALUATIONS).values(
-                study_id=self.record.id,
-                number=number,
-                state="running" if outputs is None else "complete",
-                kind=kind,
-                point=point,
-                outputs=outputs,
-                thresholds=thresholds,
-                started=time.time() if started else None,
-                holder=self.token if started else None,
+    ) -> list[int]:
+        """Store new evaluations; return their ids, which were never given out before."""
+        study = self.record.id
+        numbers = self._progress(connection, more=len(points))
+        rows = [
+            sealed(
+                EVALUATIONS,
+                {
+                    "study_id": study,
+                    "number": number,
+                    "state": "running" if outputs is None else "complete",
+                    "kind": kind,
+                    "point": point,
+                    "outputs": None if outputs is None else outputs[i],
+                    "thresholds": thresholds,
+                    "started": time.time() if started else None,
+                    "holder": self.token if started else None,
+                },
             )
+            for i, (number, point) in enumerate(zip(numbers, points, strict=True))
+        ]
+        if rows:
+            connection.execute(sa.insert(EVALUATIONS), rows)
+        return numbers
+
+    def _progress(self, connection: Connection, *, more: int = 0, steps: int | None = None) -> list[int]:
+        """Count further evaluations, or iterations; return the ids of the former."""
+        mine = PROGRESS.c.study_id == self.record.id
+        row = connection.execute(sa.select(PROGRESS).where(mine)).mappings().first()
+        if row is None or not is_intact(PROGRESS, row):
+            self._refuse("the count of its evaluations is damaged, so that nothing can be added")
+        taken = EVALUATIONS.c.study_id == self.record.id, EVALUATIONS.c.number > row["evaluations"]
+        foreign = set(connection.execute(sa.select(EVALUATIONS.c.number).where(*taken)).scalars()) if more else set()
+        numbers: list[int] = []
+        number = row["evaluations"]
+        while len(numbers) < more:
+            number += 1
+            if number not in foreign:  # a damaged row may bear a number that was never given out
+                numbers.append(number)
+        last = numbers[-1] if numbers else row["evaluations"]
+        changed = sealed(PROGRESS, {**row, "evaluations": last, "steps": row["steps"] if steps is None else steps})
+        connection.execute(sa.update(PROGRESS).where(mine).values(changed))
+        return numbers
+
+    def _intact(self, connection: Connection, number: int) -> sa.RowMapping:
+        """Return the row of an evaluation, which must be there and undamaged."""
+        query = sa.select(EVALUATIONS).where(EVALUATIONS.c.study_id == self.record.id, EVALUATIONS.c.number == number)
+        row = connection.execute(query).mappings().first()
+        if row is None:
+            raise StudyError(f"there is no evaluation {number} in study {self.record.name!r}; ask for one first")
+        if not is_intact(EVALUATIONS, row):
+            self._refuse(f"evaluation {number} is damaged")
+        return row
+
+    def _change(self, connection: Connection, row: Row, values: Mapping[str, Any]) -> Evaluation:
+        """Change columns of an evaluation; return it."""
+        changed = sealed(EVALUATIONS, {**row, **values})
+        connection.execute(
+            sa.update(EVALUATIONS)
+            .where(EVALUATIONS.c.study_id == self.record.id, EVALUATIONS.c.number == row["number"])
+            .values({name: changed[name] for name in (*values, "checksum")})
         )
-        return number
+        evaluation = read_evaluation(changed)
+        assert evaluation is not None
+        return evaluation
 
+    def _learner(self, connection: Connection) -> tuple[int, bytes | None]:
+        study = self.record.id
+        progress = connection.execute(sa.select(PROGRESS).where(PROGRESS.c.study_id == study)).mappings().first()
+        row = read_learner(connection, study)
+        if progress is None or not is_intact(PROGRESS, progress):
+            self._refuse("the count of its iterations is damaged")
+        if row is None and progress["steps"] == 0:
+            return 0, None
+        if row is None or not is_intact(LEARNERS, row) or row["steps"] != progress["steps"]:
+            self._refuse("the method's state is damaged")
+        return int(row["steps"]), bytes(row["state"])
 
-def _record(database: Database, row: sa.RowMapping) -> StudyRecord:
-    try:
-        return StudyRecord(
-            id=row["id"],
-            name=row["name"],
-            problem=Problem.from_dict(json.loads(row["problem"])),
-            seed=int(row["seed"]),
-            settings=Settings.from_dict(json.loads(row["settings"])),
-            versions=json.loads(row["versions"]),
-            created=_utc(row["created"]),
-        )
-    except ValueError as error:  # of JSON, of the problem or of the settings
-        raise StorageError(
-            f"{database.label}: study {row['name']!r} states a problem or settings that this version does not know; "
-            "use the version of cbabo that created it, or a newer one"
-        ) from error
+    def _own_row(self, connection: Connection) -> sa.RowMapping:
+        row = connection.execute(sa.select(STUDIES).where(STUDIES.c.id == self.record.id)).mappings().first()
+        if row is None or not is_intact(STUDIES, row):
+            self._refuse("its problem, settings or focus are damaged")
+        return row
 
+    def _warn(self, what: str) -> None:
+        _LOG.warning("%s: study %r: %s", self.database.label, self.record.name, what)
 
-def study_names(database: Database) -> list[str]:
-    """List the studies of a database."""
-    with database.reading() as connection:
-        return list(connection.execute(sa.select(STUDIES.c.name).order_by(STUDIES.c.id)).scalars())
-
-
-def _next(connection: Connection, column: sa.Column[int], where: sa.ColumnElement[bool]) -> int:
-    return int(connection.execute(sa.select(sa.func.coalesce(sa.func.max(column), 0)).where(where)).scalar_one()) + 1
-
-
-def _evaluation(row: sa.RowMapping) -> Evaluation:
-    return Evaluation(
-        id=row["number"],
-        state=row["state"],
-        kind=row["kind"],
-        point=json.loads(row["point"]),
-        outputs=json.loads(row["outputs"]) if row["outputs"] else {},
-        failure=row["failure"],
-        cause=row["cause"],
-        log=row["log"] or "",
-        started=None if row["started"] is None else _utc(row["started"]),
-        seconds=row["seconds"],
-        worker=row["worker"],
-        thresholds=json.loads(row["thresholds"]) if row["thresholds"] else None,
-    )
-
-
-def _text(value: str) -> str:
-    """Return a text that every database takes: a simulator may print bytes that are no text."""
-    return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-
-
-def _utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, tz=UTC)
+    def _refuse(self, what: str, error: Exception | None = None) -> NoReturn:
+        raise StorageError(f"{self.database.label}: study {self.record.name!r}: {what}; {_RESTORE}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,7 @@ from cbabo.evaluators.function import Evaluate
 from cbabo.evaluators.outputs import not_finite, output_number
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
+from cbabo.storage.rows import Damage
 from cbabo.storage.store import StudyStore
 from cbabo.study.importing import ImportReport, check_rows
 from cbabo.study.runner import Run
@@ -133,8 +134,16 @@ class Study:
 
     @property
     def evaluations(self) -> Evaluations:
-        """Everything asked for so far, as a frozen table; later evaluations do not change it."""
+        """Everything asked for so far, as a frozen table; later evaluations do not change it.
+
+        A damaged row is named in a warning and left out; `damages` lists them.
+        """
         return Evaluations(self.problem, self._store.evaluations())
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """What is damaged or missing among the stored evaluations; empty if the database is sound."""
+        return self._store.damages()
 
     @property
     def focused(self) -> Focus | None:
@@ -186,9 +195,22 @@ class Study:
         columns: their names for ours, as {"Vol (cm3)": "volume"}. Rows with problems are listed in the report and
         left out; the rest is stored.
         """
-        known = ((row.point, row.outputs) for row in self.evaluations.complete)
+        known = ((row.point, row.outputs) for row in self.evaluations if row.state == "complete")
         checked = check_rows(self.problem, table, columns, known)
         return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
+
+    def forget(self, ids: Iterable[int], reason: str = "no reason given", *, undo: bool = False) -> None:
+        """Exclude evaluations, all or none of them, so that nothing is learned from them; they stay in the record.
+
+        They keep their ids and still count against the budget, since they were spent. An evaluation that has no outcome yet is
+        refused. undo: include them again.
+        """
+        numbers = [ids] if isinstance(ids, int) else list(ids)
+        if not numbers or any(not isinstance(number, int) or isinstance(number, bool) for number in numbers):
+            raise InputError(f"forget: expected ids of evaluations as whole numbers, got {shown(ids)}")
+        if not isinstance(reason, str) or not reason.strip():
+            raise InputError(f"forget: reason must be a text, got {shown(reason)}")
+        self._store.exclude(numbers, None if undo else " ".join(reason.split()))
 
     def focus(self, thresholds: ThresholdsLike | None) -> None:
         """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
@@ -221,6 +243,9 @@ class Study:
         stop_after_failures: give up after so many failures in a row. on_interrupted: what to do with evaluations that a dead
         run left unfinished. on_result: called with every finished evaluation. in_process: call `evaluate` in this process, for
         one whose state cannot be sent to another or is needed here; a crash of it then ends this process.
+
+        If the database does not answer, the run waits for up to 10 minutes, or as long as the environment variable
+        CBABO_OUTAGE_SECONDS states.
         """
         plan = Run(
             evaluate,
@@ -232,7 +257,7 @@ class Study:
             on_interrupted,
             on_result,
         )
-        with self._store.locked():
+        with self._store.locked(patient=True):
             plan.drive(self._trials)
 
     def model(self) -> Model:
@@ -267,7 +292,7 @@ class Study:
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
         execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
-        with self._store.locked(), execution.executor(evaluate) as executor:
+        with self._store.locked(patient=True), execution.executor(evaluate) as executor:
 
             def measure(point: Point) -> Evaluation:
                 trial = self._trials.start(point, limits)
@@ -339,7 +364,7 @@ def _split(
 
     start: a design with which the refinement begins; if it was measured before, it counts as spent on it.
     """
-    rows = [row for row in evaluations if row.state != "running"]
+    rows = [row for row in evaluations if row.state != "running" and row.excluded is None]
     first = len(rows)
     while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
         first -= 1

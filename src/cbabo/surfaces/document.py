@@ -42,7 +42,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "surrogates": _surrogates(model),
         "recommend": _recommend(model),
         "tuning": _tuning(),
-        "evaluations": [_evaluation(model.problem, row) for row in model.evaluations],
+        "evaluations": [_evaluation(model.problem, row) for row in model.evaluations if row.excluded is None],
         "quality": _quality(model),
     }
 
@@ -54,7 +54,7 @@ def empty_document(problem: Problem, name: str, seed: int, evaluations: tuple[Ev
         "study": {"name": name, "seed": seed, "versions": versions()},
         "problem": problem_record(problem),
         "tuning": _tuning(),
-        "evaluations": [_evaluation(problem, row) for row in evaluations],
+        "evaluations": [_evaluation(problem, row) for row in evaluations if row.excluded is None],
     }
 
 

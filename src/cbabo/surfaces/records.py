@@ -59,6 +59,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     """Say how far a study is."""
     best = evaluations.best(study.problem.box.nominal)
     times = [row.seconds for row in evaluations if row.seconds is not None]
+    damages = study.damages
     return {
         "study": study.name,
         "requested": evaluations.requested,
@@ -66,6 +67,8 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "failed": len(evaluations.failed),
         "running": len(evaluations.running),
         "imported": sum(row.kind == "import" for row in evaluations),
+        "excluded": len(evaluations.excluded),
+        "damaged": len(damages),
         "optimiser": study.optimiser or "none",
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
         "nominal_limits": study.problem.box.nominal,
@@ -75,6 +78,8 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "best_outputs": {} if best is None else dict(best.outputs),
         "pending": [{"id": row.id, "point": dict(row.point)} for row in evaluations.running],
         "failures": [_failure(row) for row in evaluations.failed],
+        "exclusions": [{"id": row.id, "reason": row.excluded} for row in evaluations.excluded],
+        "damages": [{"id": damage.id, "damage": damage.what} for damage in damages],
     }
 
 
@@ -87,9 +92,11 @@ def evaluation_record(row: Evaluation) -> dict[str, Any]:
         "point": dict(row.point),
         "outputs": dict(row.outputs),
         "failure": row.failure,
+        "cause": row.cause,
         "started": None if row.started is None else row.started.isoformat(timespec="seconds"),
         "seconds": row.seconds,
         "worker": row.worker,
+        "excluded": row.excluded,
     }
 
 

@@ -19,7 +19,7 @@ from cbabo.domain.problem import Problem, require_problem
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator, build_simulator
 from cbabo.methods.settings import PRESETS, MethodSettings, Settings
-from cbabo.storage.database import read_url
+from cbabo.storage.urls import hide_passwords, read_url
 from cbabo.study.study import Study
 
 _LOG = logging.getLogger(__name__)
@@ -195,7 +195,8 @@ def lasting_url(url: str) -> URL:
     parsed = read_url(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise InputError(
-            f'storage: expected a URL such as "sqlite:///study.db", got {shown(url)}, a database in memory that would be lost'
+            f'storage: expected a URL such as "sqlite:///study.db", got {shown(hide_passwords(url))}, '
+            "a database in memory that would be lost"
         )
     return parsed
 

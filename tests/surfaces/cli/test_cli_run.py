@@ -65,8 +65,8 @@ def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) 
         assert values["failures"] == values["pending"] == []
     else:
         header, row = result.out.splitlines()
-        assert header.startswith("study,requested,complete,failed,running,imported,optimiser,")
-        assert row.startswith("beam,8,8,0,0,0,none,")
+        assert header.startswith("study,requested,complete,failed,running,imported,excluded,damaged,optimiser,")
+        assert row.startswith("beam,8,8,0,0,0,0,0,none,")
 
 
 def test_another_seed_problem_or_settings_is_refused_by_name(cli: Any, folder: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_hopeless_run_stops(cli: Any) -> None:
     assert [row["id"] for row in values["failures"]] == [1, 2, 3]
     assert all("in broken" in row["log"] for row in values["failures"])
     assert values["best_objective"] is None
-    assert cli("status", "study.yaml", "--format", "csv").out.splitlines()[1].startswith("beam,3,0,3,0,0,none,")
+    assert cli("status", "study.yaml", "--format", "csv").out.splitlines()[1].startswith("beam,3,0,3,0,0,0,0,none,")
 
 
 def test_a_timeout_given_by_the_way_wins(cli: Any, folder: Path) -> None:

@@ -16,8 +16,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from cbabo.errors import CbaboError, InputError, MissingExtraError, StudyError, StudyLockedError
+from cbabo.storage.urls import hide_passwords
 from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
 from cbabo.surfaces.cli.options import CommandInterruptedError
+from cbabo.surfaces.cli.streams import forgiving_stderr
 from cbabo.surfaces.cli.terminal import TerminalHandler, escaping
 
 _INTERRUPTED = 130  # what typer, and every shell, makes of Ctrl-C
@@ -50,7 +52,12 @@ def cbabo(
 
 
 def main() -> None:
-    """Run the command line; every error is one sentence."""
+    """Run the command line; every error is one sentence, and nothing that cannot be written to standard error is one."""
+    with forgiving_stderr():
+        _main()
+
+
+def _main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a unit shows "?"
     with escaping(), _messages():
@@ -91,5 +98,5 @@ def _messages() -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    sys.stderr.write(f"cbabo: {' '.join(sentence.split())}\n")
+    sys.stderr.write(f"cbabo: {hide_passwords(' '.join(sentence.split()))}\n")
     sys.exit(code)

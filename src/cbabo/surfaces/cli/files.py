@@ -1,4 +1,4 @@
-"""Commands about files: init, check, storage upgrade."""
+"""Commands about files: init, check, storage upgrade, storage check."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pandas as pd
 import typer
 
 from cbabo.domain.problem import Problem
-from cbabo.errors import InputError, RunStoppedError
+from cbabo.errors import InputError, RunStoppedError, StorageError
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator
+from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
 from cbabo.surfaces.cli.examples import SIMULATOR, STUDY
-from cbabo.surfaces.cli.options import SetOption, read_file
+from cbabo.surfaces.cli.options import FormatOption, SetOption, read_file
 from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
 from cbabo.surfaces.studyfile import json_schema, lasting_url
 
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
     storage = typer.Typer(help="Look after a database.", no_args_is_help=True)
     storage.command("upgrade")(upgrade)
+    storage.command("check")(check_storage)
     app.add_typer(storage, name="storage")
 
 
@@ -85,6 +87,26 @@ def upgrade(url: Annotated[str, typer.Argument(metavar="URL", help="The database
     before, after = database.upgrade()
     what = "already at" if before == after else f"upgraded from revision {before} to"
     typer.echo(f"{database.label}: {what} revision {after}.")
+
+
+def check_storage(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The database, as sqlite:///truss.db.")],
+    form: FormatOption = "table",
+) -> None:
+    """Look for damage in a database: every row is compared with its checksum. The exit code is 1 if there is some."""
+    lasting_url(url)
+    database = Database.open(url)
+    damages = [{"study": damage.study, "id": damage.id, "damage": damage.what} for damage in find_damage(database)]
+    if form != "table" or damages:
+        frame = pd.DataFrame(damages, columns=["study", "id", "damage"]).astype({"id": "Int64"})
+        print_frame(frame, form)
+    if damages:
+        raise StorageError(
+            f"{database.label}: {len(damages)} of its parts are damaged; damaged evaluations are left out, "
+            "anything else needs a copy of the database to be restored"
+        )
+    if form == "table":
+        typer.echo(f"{database.label}: no damage was found.")
 
 
 def _attempt(problem: Problem, simulator: Simulator) -> None:

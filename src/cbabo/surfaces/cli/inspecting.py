@@ -1,4 +1,4 @@
-"""Commands that read a study: status."""
+"""Commands about what a study holds: status, forget."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _REASON_CHARACTERS = 300
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(status)
+    app.command()(forget)
 
 
 def status(
@@ -38,6 +39,19 @@ def status(
             print_log(f"evaluation {row.id}: {row.failure}", row.log or "(it left no log)")
 
 
+def forget(
+    study: StudyArgument,
+    ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The evaluations to exclude.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the record.")] = "no reason given",
+    undo: Annotated[bool, typer.Option("--undo", help="Include them again.")] = False,
+    changes: SetOption = None,
+) -> None:
+    """Exclude evaluations, so that nothing is learned from them; they stay in the record and count against the budget."""
+    open_study(study, changes).forget(ids, reason, undo=undo)
+    what = "evaluation" if len(ids) == 1 else "evaluations"
+    typer.echo(f"{'Included' if undo else 'Excluded'} {what} {', '.join(map(str, ids))}.")
+
+
 def print_summary(study: Study, form: Format) -> None:
     """Print the progress of a study: everything for machines, for people what fits on a page."""
     evaluations = study.evaluations
@@ -50,7 +64,11 @@ def print_summary(study: Study, form: Format) -> None:
         print_frame(pd.DataFrame([flat]), "csv")
         return
     limits = "; ".join(limit_texts(study.problem).values())
-    facts = {name.replace("_", " "): value for name, value in flat.items() if not name.startswith("best_")}
+    facts = {
+        name.replace("_", " "): value
+        for name, value in flat.items()
+        if not name.startswith("best_") and (value or name not in ("excluded", "damaged"))
+    }
     print_facts({**facts, "nominal limits": limits})
     best = evaluations.best(study.problem.box.nominal)
     if best is None:
@@ -66,6 +84,14 @@ def print_summary(study: Study, form: Format) -> None:
             "table",
             "failures, the latest first; cbabo status --logs shows what they printed",
         )
+    for name, title in (
+        ("exclusions", "excluded; cbabo forget --undo includes them again"),
+        ("damages", "damaged and left out"),
+    ):
+        if summary[name]:
+            frame = pd.DataFrame(summary[name][:_ROWS]).astype({"id": "Int64"})
+            more = "" if len(summary[name]) <= _ROWS else f": the first {_ROWS} of {len(summary[name])}"
+            print_frame(frame, "table", f"{title}{more}")
 
 
 def limit_texts(problem: Problem) -> dict[str, str]:

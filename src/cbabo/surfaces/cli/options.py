@@ -13,6 +13,7 @@ import typer
 from cbabo.errors import CbaboError, InputError, shown
 from cbabo.evaluators.function import load_function
 from cbabo.evaluators.spec import Simulator
+from cbabo.storage.urls import hide_passwords
 from cbabo.study.study import Study
 from cbabo.surfaces.records import plain_names
 from cbabo.surfaces.studyfile import StudyFile, lasting_url
@@ -43,7 +44,8 @@ class CommandInterruptedError(CbaboError):
 
 def interrupted(stored: str) -> CommandInterruptedError:
     """Say what is stored, and by which command to resume: the one that was given."""
-    return CommandInterruptedError(f"stopped; {stored}, resume by: {shlex.join(['cbabo', *sys.argv[1:]])}")
+    words = [hide_passwords(word) for word in sys.argv[1:]]
+    return CommandInterruptedError(f"stopped; {stored}, resume by: {shlex.join(['cbabo', *words])}")
 
 
 def open_study(study: str, changes: list[str] | None = None) -> Study:
@@ -51,7 +53,9 @@ def open_study(study: str, changes: list[str] | None = None) -> Study:
     if not names_database(study):
         return read_file(study, changes).open()
     if changes:
-        raise InputError(f"--set: expected a study file whose values can be changed, got {shown(study)}; leave it out")
+        raise InputError(
+            f"--set: expected a study file whose values can be changed, got {shown(hide_passwords(study))}; leave it out"
+        )
     url, _, name = study.rpartition("::")
     lasting_url(url)
     return Study.open(url, name)
@@ -70,7 +74,9 @@ def names_database(study: str) -> bool:
 def read_file(path: str, changes: list[str] | None = None) -> StudyFile:
     """Read a study's YAML file."""
     if "://" in path and not Path(path).exists():
-        raise InputError(f"expected a study's YAML file or URL::name, got the URL {shown(path)} without '::name'")
+        raise InputError(
+            f"expected a study's YAML file or URL::name, got the URL {shown(hide_passwords(path))} without '::name'"
+        )
     return StudyFile.read(path, changes or ())
 
 

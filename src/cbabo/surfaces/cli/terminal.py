@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from cbabo.storage.urls import hide_passwords
+
 _JOINERS = "\u200c\u200d"  # Letters of several scripts need these, and they move nothing.
 
 
@@ -54,7 +56,7 @@ class TerminalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        sys.stderr.write(f"cbabo: {' '.join(record.getMessage().split())}\n")
+        sys.stderr.write(f"cbabo: {hide_passwords(' '.join(record.getMessage().split()))}\n")
 
 
 class _Escaping:

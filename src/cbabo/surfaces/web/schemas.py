@@ -153,6 +153,21 @@ class Failure(_Body):
     log: str
 
 
+class Exclusion(_Body):
+    """An evaluation that was excluded."""
+
+    id: int
+    reason: str
+
+
+class DamageRecord(_Body):
+    """A damaged row."""
+
+    id: int | None
+    """The evaluation; null if the damage is elsewhere."""
+    damage: str
+
+
 class StatusRecord(_Body):
     """How far a study is."""
 
@@ -162,6 +177,8 @@ class StatusRecord(_Body):
     failed: int
     running: int
     imported: int
+    excluded: int
+    damaged: int
     optimiser: str
     """Who runs the study; "none" if nobody does."""
     seconds_per_evaluation: float | None
@@ -172,6 +189,8 @@ class StatusRecord(_Body):
     best_outputs: dict[str, float]
     pending: list[Pending]
     failures: list[Failure]
+    exclusions: list[Exclusion]
+    damages: list[DamageRecord]
 
 
 class EvaluationRecord(_Body):
@@ -183,9 +202,12 @@ class EvaluationRecord(_Body):
     point: dict[str, float]
     outputs: dict[str, float]
     failure: str | None
+    cause: Literal["design", "set-up"] | None
     started: str | None
     seconds: float | None
     worker: str | None
+    excluded: str | None
+    """Why the evaluation was excluded; null if it was not."""
 
 
 class ToldRecord(EvaluationRecord):
