@@ -63,7 +63,7 @@ def test_a_run_waits_for_a_foreign_lock_and_loses_nothing(
         return simulate_beam(point)
 
     with caplog.at_level(logging.INFO, logger="cbabo"):
-        study.run(evaluate, budget=4)
+        study.run(evaluate, budget=4, in_process=True)
     locks[0].__exit__(None, None, None)
     assert [row.id for row in study.evaluations.complete] == [1, 2, 3, 4]
     waited = [r for r in caplog.records if r.name == outages.__name__]

@@ -73,7 +73,7 @@ def test_a_run_whose_file_is_gone_stops_at_once_and_keeps_everything(
         return simulate_beam(point)
 
     with pytest.raises(StorageError, match="the file was deleted, moved or replaced while it was in use") as stop:
-        study.run(evaluate, budget=20)
+        study.run(evaluate, budget=20, in_process=True)
     assert "\n" not in str(stop.value)
     assert len(calls) == 7
     copy = (file.parent if file.parent.exists() else file.parent.parent) / "study.db.recovered"
@@ -110,7 +110,7 @@ def test_a_file_that_is_put_back_in_time_is_no_matter(beam: Problem, file: Path)
         file.with_name("elsewhere.db").rename(file)
         return simulate_beam(point)
 
-    study.run(evaluate, budget=3)
+    study.run(evaluate, budget=3, in_process=True)
     assert len(study.evaluations.complete) == 3
 
 
@@ -157,7 +157,7 @@ def test_a_study_on_a_read_only_medium_can_be_read(
     beam: Problem, file: Path, medium: Path, left: tuple[str, ...]
 ) -> None:
     study = Study.create(beam, f"sqlite:///{file}")
-    study.run(simulate_beam, budget=34)
+    study.run(simulate_beam, budget=34, in_process=True)
     if left == ("",):
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

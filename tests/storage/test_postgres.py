@@ -122,7 +122,7 @@ def test_every_verb_of_a_study(study: Study, beam: Problem, postgres_url: str) -
     first, second = study.ask(2)
     study.tell(first.id, simulate_beam(first.point))
     study.tell(second.id, failed="mesh did not converge")
-    study.run(simulate_beam, budget=40)
+    study.run(simulate_beam, budget=40, in_process=True)
 
     again = Study.create(beam, postgres_url)
     assert again.problem == beam
@@ -201,7 +201,7 @@ def test_after_a_kill_the_next_takes_over_at_once_and_resumes(
     assert times[1] - times[0] < 10  # no waiting for a heartbeat
     assert told == list(range(interrupted.id, 37))  # the interrupted one first, and nothing that was stored
     whole = Study.create(beam, url)
-    whole.run(simulate_beam, budget=36)
+    whole.run(simulate_beam, budget=36, in_process=True)
     assert content(study.evaluations) == content(whole.evaluations)
 
 
@@ -541,7 +541,7 @@ def test_a_run_survives_restarts_of_the_server(
         return simulate_beam(point)
 
     with caplog.at_level(logging.INFO, logger="cbabo"):
-        study.run(evaluate, budget=10, workers=1)
+        study.run(evaluate, budget=10, in_process=True)
     assert calls == list(range(1, 11))
     assert [row.id for row in study.evaluations.complete] == calls
     assert study.optimiser is None
@@ -669,7 +669,7 @@ def test_older_revisions_are_upgraded_with_their_rows(postgres_url: str, revisio
 
 
 def test_damage_is_found_in_postgresql_too(study: Study, postgres: Server, postgres_url: str) -> None:
-    study.run(awkward, budget=8)
+    study.run(awkward, budget=8, in_process=True)
     study.forget([2], "why \x00 not")
     assert find_damage(Database.open(postgres_url)) == []
     before = {row.id: row for row in study.evaluations}
