@@ -145,6 +145,15 @@ def test_ctrl_c_in_a_refinement_exits_with_130_and_the_next_run_measures_it(
     assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 0
 
 
+def test_the_time_limit_of_a_python_simulator_holds_in_refine_and_in_a_trial(cli: Any, folder: Path) -> None:
+    file = folder / "study.yaml"
+    cli("run", "study.yaml", "--budget", "12")
+    file.write_text(file.read_text().replace("python: beamsim:evaluate", "python: beamsim:hanging\n  timeout: 0.5"))
+    assert "within 0.5 s" in cli("check", "study.yaml", "--try", code=1).err
+    refined = cli("refine", "study.yaml", "--evaluations", "1", "--format", "json")
+    assert "no answer within 0.5 s" in json.loads(refined.out)["warnings"][0]["warning"]
+
+
 def test_a_refined_design_that_breaks_a_limit_is_said_and_exits_with_one(cli: Any, learned: str) -> None:
     limits = ("--at", "stress=1", "--at", "frequency=6")
     found = cli(

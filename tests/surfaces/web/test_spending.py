@@ -10,8 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from cbabo import Study
+from cbabo.evaluators.spec import Simulator
+from cbabo.surfaces.web.app import make_app
 from simulators import simulate_beam
-from web.conftest import ALLOWED, AT, client_of
+from web.conftest import ALLOWED, AT, PORT, TOKEN, client_of
 
 QUESTION = {"thresholds": AT}
 
@@ -142,3 +144,14 @@ def test_what_was_asked_for_elsewhere_is_taken_too(client: TestClient, study: St
     told = client.post(f"/api/evaluations/{trial.id}", json={"outputs": simulate_beam(trial.point)}, headers=ALLOWED)
     assert told.json()["state"] == "complete"
     assert told.json()["answer"] is None
+
+
+def test_the_time_limit_of_the_simulator_holds(study: Study) -> None:
+    def hanging(point: dict[str, float]) -> dict[str, float]:
+        time.sleep(60)
+        return simulate_beam(point)
+
+    app = make_app(study, Simulator(hanging, timeout=0.5), TOKEN, PORT)
+    job = spend(TestClient(app, base_url=f"http://127.0.0.1:{PORT}"), 1)
+    assert job["state"] == "done"
+    assert "no answer within 0.5 s" in str(study.evaluations[-1].failure)
