@@ -341,11 +341,11 @@ def test_outputs_out_of_their_valid_range_count_as_failures() -> None:
     def row(id: int, f: float, c: float) -> Evaluation:
         return Evaluation(id, "complete", "import", {"x": 0.5}, {"f": f, "c": c})
 
-    rows = Evaluations(problem, (row(1, 1.0, 1000.0), row(2, 1.0, 1000.5), row(3, -1e31, 1.0), row(4, 1e30, 0.0)))
+    rows = Evaluations(problem, (row(1, 1.0, 1000.0), row(2, 1.0, 1000.5), row(3, -1e151, 1.0), row(4, 1e150, 0.0)))
     assert [r.state for r in rows] == ["complete", "failed", "failed", "complete"]
     assert [r.cause for r in rows.failed] == ["design", "design"]
     assert "'c' is out of range: 1000.5 is not between 0 and 1000" in str(rows[1].failure)
-    assert "'f' is out of range: -1e+31" in str(rows[2].failure)
+    assert "'f' is out of range: -1e+151" in str(rows[2].failure)
 
 
 @pytest.mark.parametrize(

@@ -471,7 +471,7 @@ class TellMachine(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(self.pending))
         self.study.tell(id, {"f": 1.0, "c": value})
         self.pending.remove(id)
-        self.done[id] = "complete" if abs(value) <= 1e30 else "failed"
+        self.done[id] = "complete" if abs(value) <= 1e150 else "failed"
 
     @precondition(lambda self: self.pending)
     @rule(data=st.data())
@@ -485,7 +485,7 @@ class TellMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def tell_again(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(sorted(self.done)))
-        with pytest.raises(StudyError, match=f"already {self.done[id]}"):
+        with pytest.raises(StudyError, match="is already"):
             self.study.tell(id, {"f": 0.0, "c": 0.0})
 
     @rule(id=st.integers(1000, 2000))

@@ -68,7 +68,7 @@ def test_everything_stated(tmp_path: Path) -> None:
     assert made.focused is not None
     assert made.focused.thresholds == ((1.0, 2.0), (4.0, 5.0))
     assert made.focused.weights == (0.75, 0.25), "a row without a weight has 1"
-    assert isinstance(file.evaluate(), CommandEvaluator)
+    assert isinstance(file.simulator().evaluate, CommandEvaluator)
     assert file.open().name == "b"
 
 
@@ -211,12 +211,12 @@ def test_a_file_that_has_changed_since(path: Path, caplog: pytest.LogCaptureFixt
 
 def test_the_evaluator(path: Path) -> None:
     with pytest.raises(InputError, match="expected an 'evaluator:' section with python or command; add it"):
-        StudyFile.read(path).evaluate()
+        StudyFile.read(path).simulator()
     (path.parent / "studyfile_simulator.py").write_text("def evaluate(point):\n    return {'f': point['x']}\n")
     file = StudyFile.read(path, ["evaluator.python=studyfile_simulator:evaluate"])
-    assert file.evaluate()({"x": 0.5}) == {"f": 0.5}
+    assert file.simulator().evaluate({"x": 0.5}) == {"f": 0.5}
     with pytest.raises(InputError, match=r"study.yaml: evaluator: the template .*nosuch is not there"):
-        StudyFile.read(path, ["evaluator={command: ls, templates: {a: nosuch}}"]).evaluate()
+        StudyFile.read(path, ["evaluator={command: ls, templates: {a: nosuch}}"]).simulator()
 
 
 def test_the_schema_knows_the_settings() -> None:

@@ -19,8 +19,8 @@ from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_n
 from cbabo.errors import InputError, shown
 from cbabo.numerics.arrays import is_number
 
-VALID = (-1e30, 1e30)
-"""Where an output must lie to count as measured, unless the problem states a range: penalty values of simulators lie beyond."""
+VALID = (-1e150, 1e150)
+"""Where an output must lie to count as measured, unless the problem states a range: beyond, its square is not finite."""
 RESERVED = ("id", "state", "kind", "failure", "cause", "started", "seconds", "worker", "excluded")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
 

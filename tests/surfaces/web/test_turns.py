@@ -130,6 +130,7 @@ def test_what_nobody_waits_for_is_not_computed(study: Study, monkeypatch: pytest
         "server": ("127.0.0.1", 8321),
         "client": ("127.0.0.1", 1),
     }
-    with slow_model(monkeypatch, 0.0) as asked:
-        asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    # Tests of the page keep an event loop in the main thread.
+    with slow_model(monkeypatch, 0.0) as asked, ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(app(scope, receive, send))).result()  # type: ignore[arg-type]
     assert asked == []
