@@ -171,7 +171,7 @@ def test_recommendations_do_not_care_for_units(case: str) -> None:
         return box.to_theta(np.array(rows))
 
     expected = proposed(Restatement())
-    for name in problem.outputs[:2]:  # the objective, and an output that is limited
-        assert proposed(Restatement({name: ALL})) == pytest.approx(expected, abs=1e-6)
-        assert proposed(Restatement({name: -1.0})) == pytest.approx(expected, abs=1e-9)
-        assert proposed(Restatement(shifts={name: range_of(evaluations, name)})) == pytest.approx(expected, abs=1e-4)
+    shifts = {name: range_of(evaluations, name) for name in problem.outputs}
+    assert proposed(Restatement(dict.fromkeys(problem.outputs, ALL))) == pytest.approx(expected, abs=1e-6)
+    assert proposed(Restatement(dict.fromkeys(problem.outputs, -1.0))) == pytest.approx(expected, abs=1e-9)
+    assert proposed(Restatement(shifts=shifts)) == pytest.approx(expected, abs=1e-4)

@@ -58,7 +58,7 @@ def test_every_answer_is_described(api: schemathesis.BaseSchema, method: str, pa
     if mode is GenerationMode.NEGATIVE and not (operation.body or operation.path_parameters):
         return  # Nothing can be wrong about it.
 
-    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: schemathesis.Case) -> None:
         case.call_and_validate(headers={**HERE, **ALLOWED}, excluded_checks=excluded)

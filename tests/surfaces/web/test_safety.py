@@ -149,7 +149,7 @@ PATHS = st.one_of(
 
 
 @settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     method=st.sampled_from(["GET", "POST", "POST", "POST", "PUT", "DELETE", "HEAD", "PATCH"]),
