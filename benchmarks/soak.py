@@ -43,7 +43,7 @@ MARK = "CBABO_SOAK"
 def simulate(point: dict[str, float]) -> dict[str, float]:
     """Take a few hundredths of a second; every design has outputs of its own."""
     time.sleep(0.01 + 0.02 * point["width"] % 0.02)
-    return {"mass": point["width"] ** 2 + point["height"], "stress": 9.0 / (point["width"] * point["height"] + 0.1)}
+    return _outputs(point)
 
 
 def problem() -> Problem:
