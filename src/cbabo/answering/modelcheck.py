@@ -60,11 +60,16 @@ _SURROGATES: Mapping[str, tuple[str, Check, str]] = {
     "hyperparameters.value": ("q", _finite, "finite numbers"),
     "hyperparameters.family": ("q", _between(0, 2), "0, 1 or 2"),
     "hyperparameters.stretch": ("qd", _between(0.0, 700.0), "numbers from 0 to 700"),
+    "hyperparameters.nugget": ("q", _between(0.0, 1.0), "numbers from 0 to 1"),
+    "hyperparameters.scaled_noise": ("q", _between(0.0, 1.0), "numbers from 0 to 1"),
+    "relative_noise": ("qn", _between(1e-12, 1e6), "numbers from 1e-12 to 1e6"),
 }
 _OTHERS: Mapping[str, tuple[str, Check, str]] = {
     "warp.orientation": ("q", lambda t: t.abs() == 1.0, "1 or -1"),
     "warp.centre": ("q", _finite, "finite numbers"),
     "warp.width": ("q", lambda t: (t > 0) & ~t.isnan(), "numbers above 0"),
+    "kappa": ("q", _between(1e-6, 1e6), "numbers from 1e-6 to 1e6"),
+    "exact": ("q", _between(0, 1), "0 or 1"),
     "network.weights": ("w", _between(-1e6, 1e6), "numbers from -1e6 to 1e6"),
     "library.theta": ("mk", _in_cube, "points of the unit cube"),
     "library.x": ("md", _in_cube, "points of the unit cube"),
@@ -115,10 +120,12 @@ def _check(rules: Mapping[str, tuple[str, Check, str]], tensors: Mapping[str, Te
 
 
 def check_data(
-    evaluations: Evaluations, measured: Evaluations, warp: Warp | None, tensors: Mapping[str, Tensor]
+    evaluations: Evaluations, measured: Evaluations, y: Tensor, warp: Warp | None, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Check that the surrogates' data are those of the evaluations; measured: the evaluations that they were fitted to."""
-    y = torch.from_numpy(measured.y)
+    """Check that the surrogates' data are those of the evaluations.
+
+    measured: the designs that they were fitted to; y: n x q, the outputs of these.
+    """
     expected = {"x": torch.from_numpy(measured.x), "y": y if warp is None else warp.forward(y)}
     _compare(expected, tensors, "surrogates")
     if "failure_model.surrogates.x" in tensors:

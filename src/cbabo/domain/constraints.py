@@ -236,13 +236,16 @@ class ThresholdBox:
         obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * self.scales
         return np.asarray(obeyed.all(axis=1))
 
-    def obeyed(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
-        """Tell for every row of thresholds (b x k) which designs' outputs (n x q) obey it within the tolerance, b x n."""
+    def obeyed(self, y: FloatArray, thresholds: FloatArray, unknown: bool = False) -> NDArray[np.bool_]:
+        """Tell for every row of thresholds (b x k) which designs' outputs (n x q) obey it within the tolerance, b x n.
+
+        unknown: what outputs that are NaN count as.
+        """
         found = np.ones((len(thresholds), len(y)), dtype=np.bool_)
         for c, limit in zip(self.constraints, self.limits(thresholds), strict=True):
             for name in c.output_names:
                 beyond = c.sign * (y[:, self.outputs.index(name)] - limit[:, None])
-                found &= beyond <= FEASIBILITY_TOLERANCE * c.scale
+                found &= (beyond <= FEASIBILITY_TOLERANCE * c.scale) | (unknown & np.isnan(beyond))
         return found
 
     def limits(self, thresholds: FloatArray) -> list[FloatArray]:

@@ -24,7 +24,16 @@ from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import correct
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.learner import Learner
-from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
+from cbabo.methods.method import (
+    Designs,
+    Fitted,
+    Measure,
+    Ranking,
+    Refinement,
+    best_measured,
+    layer_sizes,
+    measured_design,
+)
 from cbabo.methods.settings import DefaultSettings
 from cbabo.network.distillation import distil
 from cbabo.network.pcm import PCM
@@ -33,6 +42,7 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
 
@@ -57,7 +67,10 @@ class DefaultMethod:
 
     def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
         """Fit warped and calibrated Gaussian processes, and the failure probability."""
-        return fit_calibrated(evaluations, state, self.settings.initial_evaluations)
+        s = self.settings
+        return fit_calibrated(
+            evaluations, state, s.initial_evaluations, s.noise, realisation=s.feasible_as == "realisation"
+        )
 
     def propose(
         self,
@@ -71,11 +84,13 @@ class DefaultMethod:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
         posterior = self.fit(evaluations, learner.fit)
         query = self._thresholds(posterior.problem, learner, seed, focus)
+        repeat = self._repeat(posterior, query, pending)
+        fresh = size - len(repeat)
         chosen = choose_batch(
             posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior,
             query,
-            self._answers(size, learner.iteration),
-            size,
+            min(self._answers(size, learner.iteration), fresh),
+            fresh,
             designs_of(posterior.problem, evaluations.failed, pending),
             self.settings.probability,
             child(seed, "batch", learner.iteration),
@@ -83,7 +98,7 @@ class DefaultMethod:
         chosen = snapped(posterior.problem.space, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
-        return chosen, replace(
+        return torch.cat([chosen, repeat]), replace(
             learner,
             sobol_position=learner.sobol_position + self.settings.batch_thresholds,
             fit=replace(posterior.fit_state, prequential=posterior.with_predictions(as_measured)),
@@ -112,21 +127,21 @@ class DefaultMethod:
         An answer that was measured before leaves all evaluations for improving it. A refinement ends early if no untried design
         is left close by, and from the third evaluation on if little is left to gain.
         """
-        spent, notes = list(made), []
+        spent, notes, aim = list(made), list[str](), self.settings.probability
         predicted = fitted.problem.space.points(self.answer(fitted, query, None, fast=False).x.numpy())[0]
         measured_before = any(e.point == predicted for e in fitted.evaluations.complete)
-        known = start is None and measured_before
+        known = start is None and measured_before and fitted.posterior.all_exact
         centre = predicted if start is None else start
         for _ in range(0 if known and evaluations == 1 and not spent else evaluations):
             point = centre
             if spent or known:
-                found = correct(fitted, query, centre, spent)
+                found = correct(fitted, query, centre, spent, aim)
                 if found is None:
                     notes.append(
                         f"stopped after {len(spent)} evaluations: no untried design close by is predicted better"
                     )
                     break
-                if len(spent) > 1 and found.gain < TUNING.least_gain:
+                if len(spent) > 1 and found.gain < TUNING.least_gain and fitted.posterior.all_exact:
                     notes.append(
                         f"stopped after {len(spent)} evaluations: the expected gain is below {TUNING.least_gain:g} of the span"
                     )
@@ -134,12 +149,34 @@ class DefaultMethod:
                 point = found.point
             spent.append(measure(point))
         measured = [e for e in spent if e.state == "complete"]
+        after = fitted.conditioned(measured)
         if not measured and not known:
-            return Refinement(None, spent, notes)
-        best = best_measured(
-            query, [*measured, *fitted.evaluations.complete], fitted.problem, fitted.problem.box.scales
-        )
-        return Refinement(best, spent, notes)
+            return Refinement(after, None, spent, notes)
+        return Refinement(after, self._best(after, query, measured, aim), spent, notes)
+
+    def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float) -> Designs:
+        """Return the answer of a refinement: the incumbent, or a prediction that is clearly better, or the best that was tried.
+
+        A prediction is returned only after several evaluations; after a single one, people want to know how that design did.
+        """
+        with one_thread():
+            found = fitted.solver.answers(query, aim)[0]
+        if found.probability >= aim - PROBABILITY_SLACK and (found.measured is not None or len(made) > 1):
+            x = snapped(fitted.problem.space, torch.from_numpy(found.x[None]))
+            return Designs(x, {} if found.measured is None else {0: found.measured}, aim)
+        incumbent = fitted.solver.incumbent(query, aim)
+        if incumbent is not None and incumbent.measured is not None:
+            return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
+        tried = made or fitted.evaluations.complete
+        return measured_design(fitted, self._most_feasible(fitted, query, tried), aim)
+
+    def _most_feasible(self, fitted: Fitted, query: Query, tried: Sequence[Evaluation]) -> Evaluation:
+        """Return the measured design that breaks limits least or, where outputs are noisy, is most probably feasible."""
+        if fitted.posterior.all_exact:
+            return best_measured(query, tried, fitted.problem, fitted.problem.box.scales)
+        chance = fitted.posterior.measured_probability(query)[0]
+        points = [e.point for e in fitted.posterior.measured]
+        return max(tried, key=lambda e: float(chance[points.index(e.point)]))
 
     def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
         """Rank by fast answers: the standardised objective, feasible where they are as probable as the settings ask."""
@@ -158,6 +195,24 @@ class DefaultMethod:
         fast_map, settings = fitted.fast_map, self.settings
         with one_thread():
             return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
+
+    def _repeat(self, posterior: Posterior, query: Query, pending: Evaluations) -> Tensor:
+        """Return the design to be measured once more (1 x d), which shows whether outputs are noisy; none (0 x d) if it is known.
+
+        It is a design that answers a threshold of the batch, whose second measurement is of use if they are.
+        """
+        x, counts = posterior.surrogates.x, posterior.counts
+        known = counts is not None and bool((counts > 1).any())
+        if (
+            self.settings.noise != "detect"
+            or known
+            or any(e.point == m.point for e in pending for m in posterior.measured)
+        ):
+            return x[:0]
+        solver = solver_for(posterior)
+        middle = len(query) // 2
+        start = solver.starts(solver.bound(query.theta)[middle], 1)[0]
+        return torch.from_numpy(start[None])
 
     def _thresholds(self, problem: Problem, learner: Learner, seed: int, focus: Focus | None) -> Query:
         """Return the thresholds that a batch is chosen for."""

@@ -141,6 +141,13 @@ class DefaultSettings(Settings):
     probability: float = Field(default=0.98, gt=0, lt=1)
     """Least probability of feasibility at which answers aim."""
 
+    noise: Literal["detect", "none", "smooth"] = "detect"
+    """What counts as noise. detect: one design is measured twice, and outputs that differ are noisy. none: no evaluation is spent
+    on a repeat. smooth: all scatter about a smooth function, also where repeats agree, as that of a mesh."""
+
+    feasible_as: Literal["noise-free", "realisation"] = "noise-free"
+    """What limits are about where outputs are noisy: the outputs without noise, or a single measurement."""
+
     answers_per_batch: int = Field(default=3, ge=0)
     """Of `batch_size` designs, how many are answers to thresholds; the others maximise the expected improvement."""
 

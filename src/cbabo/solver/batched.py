@@ -132,4 +132,7 @@ def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
     kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
     if _plain(s)[outputs].all():
         kept |= {"family": None, "stretch": None}
-    return Surrogates(s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], s.factor[at], s.weights[at])
+    noise = None if s.relative_noise is None else s.relative_noise[at]
+    return Surrogates(
+        s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], noise, s.factor[at], s.weights[at]
+    )

@@ -33,6 +33,7 @@ from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
+from cbabo.surrogate.noise import RowNoise
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,14 @@ def fit(
     max_rounds: int = 200,
     family: Tensor | None = None,
     stretch: Tensor | None = None,
+    row_noise: RowNoise | None = None,
 ) -> Surrogates:
     """Fit surrogates to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
     `warm` are the hyperparameters of an earlier fit to the same problem. With `growth` 1 every fit explores, with inf only the
     first one. `tolerance` is the gain in the objective per evaluation below which a minimisation ends. `family` (q) and `stretch`
-    (q x d) are the form of each output (see `Hyperparameters`).
+    (q x d) are the form of each output (see `Hyperparameters`). `row_noise` states repeated measurements, its spread in the units
+    of y.
 
     Examples:
         >>> x = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(1)
@@ -93,7 +96,9 @@ def fit(
             )
         priors = priors or Priors.botorch(d)
         form = Hyperparameters(x, x, x, family=family, stretch=stretch)
-        objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, family)
+        standardised = None if row_noise is None else replace(row_noise, spread=row_noise.spread / scale.square())
+        z = ((y - centre) / scale).T.contiguous()
+        objective = Objective(form.stretched(x)[0], z, priors, family, standardised)
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
             found, explored = search.cold(torch.arange(y.shape[1])), len(x)
@@ -103,10 +108,11 @@ def fit(
         hyperparameters = Hyperparameters(
             lengthscales, noise, noise, found.curvature, found.value, explored, None, family, stretch
         )
-        factor, noise = factorise(x, hyperparameters)
-        constant, amplitude = objective.moments(factor)
+        relative = None if row_noise is None else row_noise.relative
+        factor, noise = factorise(x, hyperparameters, relative)
+        constant, amplitude = objective.moments(factor, noise)
         hyperparameters = replace(hyperparameters, noise=noise, constant=constant, amplitude=amplitude)
-        return assembled(x, y, hyperparameters, centre, scale, factor)
+        return assembled(x, y, hyperparameters, centre, scale, factor, relative)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ Symbols and shapes
 
 At a query point with correlations k to the data the posterior has mean = m + s (c + k'a) and variance = s^2 (1 - |v|^2) with v
 = L^-1 k. This is the variance of the latent function, without noise, as in BoTorch. Where the process has an amplitude A of its
-own, the variance is s^2 A (1 - |v|^2 + eta), with noise. Derivatives by x are computed from dh/dx (see `kernel`): with w = K^-1
+own, the variance is s^2 A (1 - |v|^2 + nugget eta): the nugget is 1 for deterministic outputs, of which eta is what a smooth
+function cannot follow, and 0 for noisy ones. Derivatives by x are computed from dh/dx (see `kernel`): with w = K^-1
 k, dmean = s a'dk and dstd = -(s^2 / std) w'dk. Triangular solves are as fast as products with K^-1, and 1 - |v|^2 loses fewer
 digits.
 """
@@ -85,6 +86,15 @@ class Hyperparameters:
     """q, kernel family of each output (see `kernel`); None: all are smooth."""
     stretch: Tensor | None = None
     """q x d, stretch of each output's variables near their lower bounds; None: no variable is stretched."""
+    nugget: Tensor | None = None
+    """q, share of the noise variance that standard deviations contain where there is an amplitude; None: all of it."""
+    scaled_noise: Tensor | None = None
+    """q, 1 where the noise is the same everywhere in natural units, so that the output's warp scales it; None: nowhere."""
+
+    @property
+    def contained_noise(self) -> Tensor:
+        """The noise variances (q) that standard deviations contain where there is an amplitude."""
+        return self.noise if self.nugget is None else self.noise * self.nugget
 
     def stretched(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the inputs of the kernel for points x (b x d): b x d or q x b x d, and their derivative by x (None: 1)."""
@@ -120,6 +130,8 @@ class Surrogates:
     """q, natural units: what was subtracted from each output."""
     scale: Tensor
     """q, natural units: what each output was divided by."""
+    relative_noise: Tensor | None = field(repr=False)
+    """q x n, noise variance of each row relative to that of its output (see `noise`); None: 1."""
     factor: Tensor = field(repr=False, metadata={"stored": False})
     """q x n x n, lower triangular: L."""
     weights: Tensor = field(repr=False, metadata={"stored": False})
@@ -134,7 +146,7 @@ class Surrogates:
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
         variance = (1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance)
         if h.amplitude is not None:
-            variance = (variance + h.noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
+            variance = (variance + h.contained_noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
         return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, stretch_slope, slope, v)
 
     def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,6 +194,19 @@ class Surrogates:
         scale = self.scale if amplitude is None else self.scale * amplitude.sqrt()
         return mean, precision.rsqrt().T * scale
 
+    def observation_std(self, std: Tensor) -> Tensor:
+        """Return the standard deviations of one measurement (b x q), for those that predictions have (b x q)."""
+        h = self.hyperparameters
+        if h.amplitude is None or h.nugget is None:
+            return std
+        return (std.square() + (1.0 - h.nugget) * h.noise * h.amplitude * self.scale.square()).sqrt()
+
+    @property
+    def noise_std(self) -> Tensor:
+        """Standard deviations (q) of the noise, in the units of y."""
+        h = self.hyperparameters
+        return (h.noise if h.amplitude is None else h.noise * h.amplitude).sqrt() * self.scale
+
     def with_data(self, x: Tensor, y: Tensor) -> Surrogates:
         """Return surrogates conditioned on further points x (b x d) and outputs y (b x q), with the same hyperparameters."""
         check_data(x, y, least=1)
@@ -191,7 +216,10 @@ class Surrogates:
                 f"and {y.shape[1]}; pass unit-cube points and raw outputs in the order of the fit."
             )
         both = torch.cat([self.x, x]), torch.cat([self.y, y])
-        return condition(*both, self.hyperparameters, self.centre, self.scale)
+        relative = self.relative_noise
+        if relative is not None:
+            relative = torch.cat([relative, relative.new_ones(len(relative), len(x))], dim=1)
+        return condition(*both, self.hyperparameters, self.centre, self.scale, relative)
 
     def to_botorch(self, warp: Warp | None = None) -> ModelListGP:
         """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, on unit-cube inputs (see `botorch`).
@@ -212,7 +240,14 @@ class Surrogates:
 
     @classmethod
     def restore(
-        cls, *, x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor
+        cls,
+        *,
+        x: Tensor,
+        y: Tensor,
+        hyperparameters: Hyperparameters,
+        centre: Tensor,
+        scale: Tensor,
+        relative_noise: Tensor | None,
     ) -> Surrogates:
         """Return surrogates from their stored fields, conditioned again; `numerics.codec.decode` calls this."""
         if any(t.shape != y.shape[1:] for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)):
@@ -221,7 +256,7 @@ class Surrogates:
                 f"{[tuple(t.shape) for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)]}; the saved data "
                 "are damaged."
             )
-        return condition(x, y, hyperparameters, centre, scale)
+        return condition(x, y, hyperparameters, centre, scale, relative_noise)
 
     @cached_property
     def _right(self) -> Tensor:
@@ -315,8 +350,11 @@ def condition(
     hyperparameters: Hyperparameters,
     centre: Tensor | None = None,
     scale: Tensor | None = None,
+    relative_noise: Tensor | None = None,
 ) -> Surrogates:
     """Return surrogates with given hyperparameters on x (n x d) and y (n x q); centre and scale (q) are those of y by default.
+
+    relative_noise: q x n, noise variance of each row relative to that of its output; 1 by default.
 
     Where K has no Cholesky factor, the noise variance of that output is raised tenfold until it has one, which the returned
     hyperparameters contain; if it exceeds 1, SurrogateError is raised.
@@ -327,24 +365,35 @@ def condition(
     x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))
     if centre is None or scale is None:
         centre, scale = standardisation(y)
-    factor, noise = factorise(x, hyperparameters)
-    return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor)
+    factor, noise = factorise(x, hyperparameters, relative_noise)
+    return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor, relative_noise)
 
 
 def assembled(
-    x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor, factor: Tensor
+    x: Tensor,
+    y: Tensor,
+    hyperparameters: Hyperparameters,
+    centre: Tensor,
+    scale: Tensor,
+    factor: Tensor,
+    relative_noise: Tensor | None = None,
 ) -> Surrogates:
     """Return surrogates of tensors that are not copied; factor: L (q x n x n) of these hyperparameters."""
     residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
     weights = torch.cholesky_solve(residual, factor).squeeze(-1)
-    return Surrogates(x, y, hyperparameters, centre, scale, factor, weights)
+    return Surrogates(x, y, hyperparameters, centre, scale, relative_noise, factor, weights)
 
 
-def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
+def factorise(x: Tensor, h: Hyperparameters, relative_noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return L (q x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
+
+    def diagonal(noise: Tensor) -> Tensor:
+        row = noise.unsqueeze(-1)
+        return 1.0 + (row.expand(-1, len(x)) if relative_noise is None else row * relative_noise)
+
     u, noise = h.stretched(x)[0], h.noise
     k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
-    k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+    k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
     factor, info = torch.linalg.cholesky_ex(k)
     noise = noise.clone()
     while bool(info.any()):
@@ -355,7 +404,7 @@ def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
                 f"Expected a covariance matrix with a Cholesky factor, got none for output {int(bad[0])} with any noise variance "
                 f"up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
             )
-        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+        k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
         factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
     return factor, noise
 

@@ -12,7 +12,9 @@ Symbols and shapes
 
 Gradient: with A = K^-1 - a a' / s2 and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and dJ/dlog eta =
 eta tr(A) / 2n, both minus the gradient of the log priors. The double sum is a matrix product, because G is symmetric: 2
-(rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
+(rowsum(G) . x_i^2 - x_i . (G x_i)). Where rows are means of repeated measurements, the diagonal of K is 1 + eta relative (see
+`noise`), and the repeats enter as further normal variables with variance s2 eta. Priors are densities of l and eta themselves
+(not of their logarithms).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import torch
 from torch import Tensor
 
 from cbabo.surrogate import kernel
+from cbabo.surrogate.noise import RowNoise
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class Objective:
     priors: Priors
     family: Tensor | None = None
     """q, kernel family of each output."""
+    row_noise: RowNoise | None = None
+    """Noise of every row, its spread in units of z squared; None: eta for all."""
     ones_and_x: Tensor = field(init=False, repr=False)
     """n x (1 + d) or q x n x (1 + d), a column of ones beside the centred points."""
 
@@ -113,8 +118,8 @@ class Objective:
         value, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return value, gradient
 
-    def moments(self, factor: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return c and s2 (q each; s2 is None where it is fixed at 1) for L (q x n x n)."""
+    def moments(self, factor: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return c and s2 (q each; s2 is None where it is fixed at 1) for L (q x n x n) and eta (q)."""
         half = torch.linalg.solve_triangular(
             factor, torch.stack([self.z, torch.ones_like(self.z)], dim=-1), upper=False
         )
@@ -122,8 +127,11 @@ class Objective:
         constant = torch.div((half_1 * half_z).sum(-1), half_1.square().sum(-1))
         if not self.priors.free_amplitude:
             return constant, None
-        misfit = (half_z - constant.unsqueeze(-1) * half_1).square().mean(-1)
-        return constant, misfit.clamp_min(TUNING.min_amplitude)
+        misfit = (half_z - constant.unsqueeze(-1) * half_1).square().sum(-1)
+        count = self.z.shape[-1]
+        if self.row_noise is not None:
+            misfit, count = misfit + self.row_noise.spread / noise, count + self.row_noise.repeats
+        return constant, (misfit / count).clamp_min(TUNING.min_amplitude)
 
     def thinned(self, most: int) -> Objective:
         """Return the objective of at most so many evaluations, taken at even intervals; itself if it has no more."""
@@ -131,7 +139,8 @@ class Objective:
         if n <= most:
             return self
         keep = torch.arange(most) * n // most
-        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family)
+        noise = None if self.row_noise is None else self.row_noise.at(keep, torch.arange(len(self.z)))
+        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family, noise)
 
     @cached_property
     def _pairs(self) -> _Pairs:
@@ -158,7 +167,11 @@ class Objective:
         if additive is not None:
             k[additive_at] = additive.correlation(n)
         # From here on k is K; the diagonal of the slope is not used.
-        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, n))
+        row_noise = None if self.row_noise is None else self.row_noise.at(torch.arange(n), outputs)
+        if row_noise is None:
+            k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, n))
+        else:
+            k.diagonal(dim1=-2, dim2=-1).copy_(1.0 + noise.unsqueeze(-1) * row_noise.relative)
         factor, info = torch.linalg.cholesky_ex(k)
         failed = info > 0
         if bool(failed.any()):
@@ -170,15 +183,27 @@ class Objective:
         a = torch.linalg.solve_triangular(factor.mT, residual.unsqueeze(-1), upper=True)
         log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         misfit = residual.square().sum(-1)
+        count: Tensor | int = n
+        if row_noise is not None:  # Repeats are independent of the means of the rows.
+            misfit = misfit + row_noise.spread / noise
+            log_det = log_det + 0.5 * row_noise.repeats * noise.log()
+            count = n + row_noise.repeats
         if self.priors.free_amplitude:
-            amplitude = (misfit / n).clamp_min(TUNING.min_amplitude)
-            value = 0.5 * n * amplitude.log() + 0.5 * misfit / amplitude + log_det + 0.5 * n * _LOG_2PI
+            amplitude = (misfit / count).clamp_min(TUNING.min_amplitude)
+            value = 0.5 * count * amplitude.log() + 0.5 * misfit / amplitude + log_det + 0.5 * n * _LOG_2PI
             a = a * amplitude.rsqrt()[:, None, None]
         else:
             value = 0.5 * misfit + log_det + 0.5 * n * _LOG_2PI
 
         A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # It is symmetric; mT is contiguous.
-        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        diagonal = A.diagonal(dim1=-2, dim2=-1)
+        if row_noise is None:
+            trace = diagonal.sum(-1, keepdim=True)
+        else:
+            of_repeats = row_noise.repeats / noise - row_noise.spread / noise.square() / (
+                amplitude if self.priors.free_amplitude else 1.0
+            )
+            trace = (diagonal * row_noise.relative).sum(-1, keepdim=True) + of_repeats.unsqueeze(-1)
         additive_spread = None if additive is None else additive.lengthscale_gradient(A[additive_at])
         products = A.mul_(slope) @ ones_and_x
         x = ones_and_x[..., 1:]

@@ -96,7 +96,7 @@ class Pointwise:
         variance = np.maximum(1.0 - np.square(v).sum(1), TUNING.min_variance)
         h = self._surrogates.hyperparameters
         if h.amplitude is not None:
-            variance = (variance + h.noise.numpy()) * h.amplitude.numpy()
+            variance = (variance + h.contained_noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
 
     def _parts(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:

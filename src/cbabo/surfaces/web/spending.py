@@ -109,8 +109,10 @@ class Spending:
         handed = self._handed.get(id)
         if handed is None or told.state != "complete":
             return told, None
-        problem = self._study.problem
-        answer = measured_answer(problem, Query.of(problem.box, handed.thresholds), told)
+        with self._follower.model() as model:
+            known = any(row.id == told.id for row in model.evaluations)
+            fitted = model if known else model.conditioned([told])
+            answer = measured_answer(fitted, Query.of(model.problem.box, handed.thresholds), told)
         if answer.verified:
             self._remember(answer)
         return told, answer
