@@ -26,7 +26,7 @@ DRIVER = textwrap.dedent("""
     from simulators import simulate_beam
 
     def evaluate(point):
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         with open({log!r}, "a") as log:          # one short line in append mode: whole lines, whoever writes

@@ -22,9 +22,9 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from cbabo import Problem, Study
+from cbabo.domain.current import current_evaluation
 from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, InputError, StorageError, StudyLockedError
-from cbabo.evaluators.function import current_evaluation
 from cbabo.storage import database as module
 from cbabo.storage import place, schema, transactions
 from cbabo.storage.checking import find_damage
@@ -48,7 +48,7 @@ DRIVER = textwrap.dedent("""
     from simulators import simulate_beam
 
     def evaluate(point):
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
         Path({log!r}).open("a").write(f"{{current_evaluation.get()}}\\n")
         time.sleep({pause})
         return simulate_beam(point)

@@ -34,7 +34,7 @@ DRIVER = textwrap.dedent("""
         os.kill(driver, signal.SIGKILL)
 
     def evaluate(point):
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
         if {where!r} == "evaluating" and current_evaluation.get() == {number}:
             die()
         return simulate_beam(point)
@@ -69,7 +69,7 @@ def broken_at(*ids: int):
     """An evaluator whose evaluations of these numbers raise."""
 
     def evaluate(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() in ids:
             raise ValueError("mesh did not converge")
@@ -213,7 +213,7 @@ def test_plain_failures_are_not_tried_again(study: Study) -> None:
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_workers_with_every_kind_of_trouble(study: Study, asynchronous: bool) -> None:
     def troubled(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         if number == 3:
@@ -287,7 +287,7 @@ def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
 
     def watch(point: dict[str, float]) -> dict[str, float]:
         nonlocal active
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         with lock:
             active += 1
@@ -308,7 +308,7 @@ def test_a_foreign_executor_gets_its_time_kept_here(study: Study) -> None:
     release = threading.Event()
 
     def hang(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 2:
             release.wait(60)
@@ -338,7 +338,7 @@ def test_time_in_an_executors_queue_does_not_count(study: Study, kind: type[Exec
 
 
 def slow_at_two(point: dict[str, float]) -> dict[str, float]:
-    from cbabo.evaluators.function import current_evaluation
+    from cbabo.domain.current import current_evaluation
 
     if current_evaluation.get() == 2:
         time.sleep(2.0)
@@ -440,7 +440,7 @@ def test_every_design_of_a_small_space_is_evaluated_once(url: str, caplog: pytes
 
 def test_a_design_that_crashes_its_process_costs_one_evaluation(study: Study) -> None:
     def crash(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 2:
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -453,7 +453,7 @@ def test_a_design_that_crashes_its_process_costs_one_evaluation(study: Study) ->
 
 def test_a_penalty_value_is_a_failure_that_names_its_evaluation(study: Study, caplog: pytest.LogCaptureFixture) -> None:
     def penalised(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         return {**simulate_beam(point), "mass": 1e308} if current_evaluation.get() in (3, 31) else simulate_beam(point)
 

@@ -114,7 +114,7 @@ def main(names: Sequence[str]) -> None:
 
 @cache
 def _read(shipped: ShippedProblem) -> Truth:
-    file = resources.files("cbabo.bench") / "truths" / f"{shipped.name}.csv"
+    file = resources.files("cbabo.bench") / "truths" / f"{shipped.optima_of or shipped.name}.csv"
     header, *rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
     if header != _header(shipped) or tuple(row[0] for row in rows[-2:]) != ENDS:
         raise InputError(

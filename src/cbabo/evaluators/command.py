@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal
 
+from cbabo.domain.current import current_evaluation
 from cbabo.errors import EvaluationError, InputError
-from cbabo.evaluators.function import current_evaluation, declared_outputs, finite_outputs
+from cbabo.evaluators.function import declared_outputs, finite_outputs
 from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked, marked_environment, new_token
 from cbabo.evaluators.logs import LOG_CHARACTERS, file_tail, joined, tail
 from cbabo.evaluators.placeholders import fill, plain

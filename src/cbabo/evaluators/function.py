@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
+from cbabo.domain.current import current_evaluation
 from cbabo.errors import Cause, EvaluationError, InputError
 from cbabo.evaluators.logs import joined, printed_tail, tail
 from cbabo.evaluators.outputs import not_finite, output_number
@@ -28,9 +29,6 @@ logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[dict[str, float]], Mapping[str, float]]
 """A simulator: takes a point by variable name (an int for an integer variable), returns outputs by name."""
-
-current_evaluation: ContextVar[int | None] = ContextVar("current_evaluation", default=None)
-"""The number of the evaluation that is being performed."""
 
 declared_outputs: ContextVar[tuple[str, ...]] = ContextVar("declared_outputs", default=())
 """The outputs that the evaluation being performed has to return."""
