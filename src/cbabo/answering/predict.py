@@ -173,7 +173,7 @@ class Answers:
         mean, std = self.moments
         outputs = {n: Estimate(float(mean[i, j]), float(std[i, j])) for j, n in enumerate(problem.outputs)}
         status = self.status(i)
-        broken = broken_limits(problem, self.query.row(i), mean[i : i + 1]) if status == "measured" else []
+        doubts = self._doubts(i) if status == "measured" else []
         return Answer(
             thresholds=self.query.named(i),
             point=problem.space.points(self.x[i].unsqueeze(0).numpy())[0],
@@ -182,10 +182,21 @@ class Answers:
             probability_feasible=float(self.probability_feasible[i]),
             status=status,
             closest_thresholds=self._closest(i) if status == "unreachable" else None,
-            warnings=(*self.query.warnings(i), *broken, *self.notes),
+            warnings=(*self.query.warnings(i), *doubts, *self.notes),
             noise={n: s for n, s in zip(problem.outputs, self.fitted.posterior.noise.tolist(), strict=True) if s > 0},
             measurements=self.measurements(i),
         )
+
+    def _doubts(self, i: int) -> list[str]:
+        """Say why a measured design is not verified."""
+        broken = broken_limits(self._problem, self.query.row(i), self.moments[0][i : i + 1])
+        if broken:
+            return broken
+        times = "once" if self.measurements(i) == 1 else f"{self.measurements(i)} times"
+        return [
+            f"the measured design was measured {times}, and noise leaves doubt: it obeys these limits with a probability of "
+            f"{self.probability_feasible[i]:.3g}; refine again to measure more"
+        ]
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         assert self.designs.aim is not None

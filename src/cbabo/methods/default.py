@@ -203,11 +203,8 @@ class DefaultMethod:
         """
         x, counts = posterior.surrogates.x, posterior.counts
         known = counts is not None and bool((counts > 1).any())
-        if (
-            self.settings.noise != "detect"
-            or known
-            or any(e.point == m.point for e in pending for m in posterior.measured)
-        ):
+        under_way = any(e.point == m.point for e in pending for m in posterior.measured)
+        if not self.settings.measures_noise or known or under_way:
             return x[:0]
         solver = solver_for(posterior)
         middle = len(query) // 2

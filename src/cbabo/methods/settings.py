@@ -157,6 +157,11 @@ class DefaultSettings(Settings):
     library: int = Field(default=256, ge=1)
     """Solved thresholds from which all others are answered where answers must be fast."""
 
+    @property
+    def measures_noise(self) -> bool:
+        """Whether a design is measured twice to find out whether outputs are noisy."""
+        return self.noise == "detect"
+
 
 class PaperSettings(Settings):
     """Settings of the paper's method: a network from thresholds to designs, trained along with the run.
@@ -209,6 +214,11 @@ class PaperSettings(Settings):
 
     recommend_tolerance: float = Field(default=1e-4, ge=0)
     """How far a predicted output of the network's design may exceed its limit, in its own unit, and still count as feasible."""
+
+    @property
+    def measures_noise(self) -> bool:
+        """Whether a design is measured twice to find out whether outputs are noisy; the paper's outputs are not."""
+        return False
 
     @property
     def training_steps(self) -> int:

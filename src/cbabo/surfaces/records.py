@@ -34,6 +34,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "closest_limits": dict(answer.closest_thresholds or {}),
         "design": dict(answer.point),
         "outputs": outputs,
+        "noise": [{"output": name, "std": std} for name, std in answer.noise.items()],
+        "measurements": answer.measurements,
     }
 
 

@@ -166,7 +166,9 @@ def choose(
     if repeats is not None:
         measurements, noisy = repeats
         row_noise = RowNoise.of(measurements, noisy, torch.ones_like(y), torch.zeros_like(noisy)).without_repeats()
-        min_width = torch.where(noisy, NOISE.warp_width * _natural_noise(present.warp, y, fitted), 0.0)
+        noise_std = torch.maximum(_natural_noise(present.warp, y, fitted), measurements.noise_std)
+        min_width = torch.where(noisy, NOISE.warp_width * noise_std, 0.0)
+        present = replace(present, warp=replace(present.warp, width=torch.maximum(present.warp.width, min_width)))
         row_noise = row_noise.at(keep, due)
     comparison = _Comparison(x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due), row_noise)
     best = _forms_of(present, due)
@@ -283,6 +285,12 @@ def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp, min_width: Tensor
             Warp(none.orientation, torch.where(valid, centre, none.centre), torch.where(valid, width, none.width))
         )
     return warps
+
+
+def with_plain(forms: Forms, outputs: Tensor) -> Forms:
+    """Return forms in which some outputs (indices) have the simplest form."""
+    plain = Forms.plain(forms.warp.orientation, forms.stretch.shape[1])
+    return _with_forms(forms, outputs, _forms_of(plain, outputs))
 
 
 def _combine(forms: list[Forms], join: Callable[[list[Tensor]], Tensor]) -> Forms:

@@ -128,7 +128,7 @@ class Objective:
         if not self.priors.free_amplitude:
             return constant, None
         misfit = (half_z - constant.unsqueeze(-1) * half_1).square().sum(-1)
-        count = self.z.shape[-1]
+        count: Tensor | int = self.z.shape[-1]
         if self.row_noise is not None:
             misfit, count = misfit + self.row_noise.spread / noise, count + self.row_noise.repeats
         return constant, (misfit / count).clamp_min(TUNING.min_amplitude)

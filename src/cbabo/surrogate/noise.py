@@ -100,6 +100,11 @@ class Measurements:
         largest = self.y.abs().amax(0) if len(self.y) else self.y.new_zeros(self.y.shape[1])
         return self.spread.amax(0) > (TUNING.same_output * largest).square()
 
+    @property
+    def noise_std(self) -> Tensor:
+        """Standard deviations (q) of a measurement by the repeats alone, natural units; 0 without repeats."""
+        return (self.spread.sum(0) / (self.count - 1.0).sum().clamp_min(1.0)).sqrt()
+
     def noisy(self, policy: NoisePolicy) -> Tensor:
         """Tell which outputs (q) are noisy."""
         return torch.ones_like(self.differs) if policy == "smooth" else self.differs

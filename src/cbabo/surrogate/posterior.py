@@ -25,6 +25,7 @@ from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp, choose, condition, fit
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
+from cbabo.surrogate.forms import with_plain
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.noise import TUNING as NOISE
 from cbabo.surrogate.noise import Measurements, NoisePolicy, RowNoise
@@ -233,14 +234,17 @@ def fit_calibrated(
     problem = evaluations.problem
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
+    count, formed = len(evaluations.complete), state.formed
+    newly_noisy = noisy & _taken_as_exact(state)
+    if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
+        forms, formed = with_plain(forms, newly_noisy.nonzero().squeeze(-1)), 0
     surrogates = forms.fit(x, y, state.hyperparameters, repeats)
     prequential = prequential.measured(x, y, forms.warp)
-    formed = state.formed
-    if len(x) >= max(initial_evaluations, TUNING.growth * formed):
+    if count >= max(initial_evaluations, TUNING.growth * formed):
         forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, repeats)
-        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, repeats), len(x)
+        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, repeats), count
         prequential = prequential.without_pending()
-    kappa = measured_kappa(surrogates, initial_evaluations, prequential)
+    kappa = measured_kappa(surrogates, initial_evaluations - (count - len(x)), prequential)
     surrogates = calibrated(surrogates, kappa)
     h = surrogates.hyperparameters
     nugget = torch.ones_like(h.noise) if realisation else torch.where(noisy, 0.0, torch.ones_like(h.noise))
@@ -261,6 +265,12 @@ def fit_calibrated(
         exact,
         measurements.count,
     )
+
+
+def _taken_as_exact(state: FitState) -> Tensor | bool:
+    """Return which outputs (q) the last fit took as exact."""
+    h = state.hyperparameters
+    return False if h is None or h.nugget is None else h.nugget == 1.0
 
 
 def calibrated(surrogates: Surrogates, kappa: Tensor) -> Surrogates:

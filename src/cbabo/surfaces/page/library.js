@@ -39,9 +39,17 @@ export class Library {
     this.penalty = penalty * (1 + Math.max(...this.multipliers));
     this.free = problem.variables.map((v) => v.type === "real");
     this.discrete = this.free.includes(false);
-    this.units = measured.map((e) => problem.unit(e.point));
     this.program = new QuadraticProgram(this.d, this.output.length, tuning.programs);
-    this.values = measured.map((e) => this.goal * surrogates.standardised(0, e.outputs[0]));
+    const [z, s] = [decoded(stated.measured.z), decoded(stated.measured.z_std)];
+    const byId = new Map(measured.map((e) => [e.id, e]));
+    this.exact = stated.measured.exact;
+    this.allExact = this.exact.every(Boolean);
+    // What is known of each measured design: its outputs as measured, or, where they are noisy, their posterior.
+    this.designs = stated.measured.ids.map((id, i) => {
+      const evaluation = byId.get(id);
+      const own = { z: part(z, i, this.outputs), s: part(s, i, this.outputs), x: problem.unit(evaluation.point), evaluation };
+      return { ...own, value: this.goal * own.z[0] };
+    });
   }
 
   // For each row of thresholds the design (unit cube), and the evaluation if it is a measured one, or else z and s there.
@@ -54,7 +62,7 @@ export class Library {
       return { thresholds, theta, bound, goal: this.failures ? [...goal, this.failureBound] : goal };
     });
     const solved = this.#solved(asked);
-    return asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds), this.#entry(bound), solved[b]]));
+    return asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
   }
 
   // The least expected loss, the first of those that are equal; what is not probable enough comes last. The standard deviation of
@@ -69,14 +77,22 @@ export class Library {
     return some[losses.findIndex((loss) => loss <= least + this.tuning.fast_map.equal)];
   }
 
-  // The best measured design that obeys the limits.
-  #incumbent(thresholds) {
-    let best = null;
-    this.measured.forEach((evaluation, i) => {
-      if (best !== null && this.values[i] >= best.value) return;
-      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], deviation: 0, chance: 1 };
-    });
-    return best && { ...best, x: this.problem.unit(best.evaluation.point) };
+  // The measured design of least expected loss that obeys the limits with the probability asked for.
+  #incumbent(thresholds, bound) {
+    let [best, least] = [null, Infinity];
+    for (const design of this.designs) {
+      if (design.value >= least) continue;
+      const chance = this.#chance(design, thresholds, bound);
+      const loss = design.value + this.price * (1 - chance);
+      if (chance >= this.least && loss < least) [best, least] = [{ ...design, deviation: design.s[0], chance }, loss];
+    }
+    return best;
+  }
+
+  // The probability that a measured design obeys the limits: 1 or 0 where no output is noisy.
+  #chance({ evaluation, z, s }, thresholds, bound) {
+    if (!this.problem.obeys(evaluation.outputs, thresholds, this.exact)) return 0;
+    return this.allExact ? 1 : this.requirements.probability(bound, z, s);
   }
 
   // The best entry whose own design keeps its margins within these bounds.
@@ -85,14 +101,15 @@ export class Library {
     return e < 0 ? null : this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
   }
 
-  // A design that was measured has no probability of its own: if it obeys, it is no better than the incumbent.
+  // A design that was measured exactly has no probability of its own: if it obeys, it is no better than the incumbent.
   #choice(bound, x, z, s) {
     const chance = this.#isMeasured(x) ? 0 : this.requirements.probability(bound, z, s);
     return { x, z, s, value: this.goal * z[0], deviation: s[0], chance };
   }
 
   #isMeasured(x) {
-    return this.discrete && this.units.some((u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design));
+    const same = (u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design);
+    return this.discrete && this.allExact && this.designs.some((design) => same(design.x));
   }
 
   #bestEntry(bound) {
