@@ -13,9 +13,9 @@ from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
-from learned import evaluated, refine, simulate_valley, valley
+from learned import evaluated, refine
 from restated import Restatement, range_of
-from simulators import make_beam, simulate_beam
+from simulators import make_beam, simulate_beam, simulate_valley, valley
 
 SETTINGS = Settings.default().replace(library=20)
 CASES = ("valley", "beam", "three_truss", "car")

@@ -28,8 +28,8 @@ from cbabo.methods.paper import PaperMethod
 from cbabo.model import make_model
 from cbabo.numerics.codec import checksum, pack, unpack
 from cbabo.solver.library import FastMap, Library
-from learned import QUICK, evaluated, simulate_valley, valley
-from simulators import make_beam, simulate_beam
+from learned import QUICK, evaluated
+from simulators import make_beam, simulate_beam, simulate_valley, valley
 
 AT = {"stress": 5.0, "frequency": 3.0}
 FAILED = "failed; the reason is in the study"

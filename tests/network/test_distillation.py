@@ -15,11 +15,10 @@ from cbabo.network import distillation
 from cbabo.network.distillation import distil
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import FastMap
-from learned import (
-    evaluated,
+from learned import evaluated, model_of
+from simulators import (
     lattice,
     mirrored,
-    model_of,
     simulate_lattice,
     simulate_mirrored,
     simulate_valley,

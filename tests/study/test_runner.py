@@ -15,8 +15,8 @@ import pytest
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Settings, Study
 from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import EvaluationError, InputError, RunStoppedError, StudyError
-from learned import QUICK, simulate_valley, valley
-from simulators import simulate_beam
+from learned import QUICK
+from simulators import simulate_beam, simulate_valley, valley
 
 WIDE = Settings.paper().replace(inner_steps=10, horizon=6)
 """The paper's method with its own network, whose matrices are large enough for several threads."""

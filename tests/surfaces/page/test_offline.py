@@ -22,20 +22,18 @@ from cbabo.numerics import qp
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver import continuous, library
 from cbabo.surrogate import gp
-from learned import (
-    QUICK,
-    edged,
-    evaluated,
+from learned import QUICK, edged, evaluated, model_of
+from page.conftest import write
+from simulators import (
     lattice,
+    make_beam,
     mirrored,
-    model_of,
+    simulate_beam,
     simulate_lattice,
     simulate_mirrored,
     simulate_valley,
     valley,
 )
-from page.conftest import write
-from simulators import make_beam, simulate_beam
 
 
 def mixed() -> Problem:
