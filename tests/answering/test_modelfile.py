@@ -496,8 +496,8 @@ def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_model_with_a_penalty_value_and_an_excluded_evaluation_comes_back(tmp_path: Path) -> None:
-    study = Study.create(make_beam(), "sqlite://", seed=0)
-    study.run(lambda p: {**simulate_beam(p), **({"mass": 1e308} if p["ribs"] == 3 else {})}, budget=32)
+    study = Study.create(make_beam(), "sqlite://", seed=0, settings=Settings.default().replace(library=16))
+    study.run(lambda p: {**simulate_beam(p), **({"mass": 1e308} if p["ribs"] == 3 else {})}, budget=32, in_process=True)
     study.forget([1], reason="the wrong mesh")
     model = study.model()
     model.save(tmp_path / "beam.cbabo")
