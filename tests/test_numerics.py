@@ -15,7 +15,8 @@ from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
-from learned import Simulate, evaluated, refine, simulate_valley, valley
+from learned import Simulate, evaluated, refine
+from simulators import simulate_valley, valley
 
 SETTINGS = Settings.default().replace(library=24)
 

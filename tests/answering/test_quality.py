@@ -10,16 +10,8 @@ from cbabo.answering.quality import LEVELS, Quality, explained_share, leave_one_
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
-from learned import (
-    QUICK,
-    evaluated,
-    lattice,
-    model_of,
-    simulate_lattice,
-    simulate_valley,
-    surrogates_of,
-    valley,
-)
+from learned import QUICK, evaluated, model_of, surrogates_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 
 def test_predictions_are_the_surrogates_without_the_design() -> None:

@@ -17,19 +17,8 @@ from cbabo.errors import InputError
 from cbabo.methods import paper as module
 from cbabo.methods.method import best_measured
 from cbabo.methods.paper import PaperMethod
-from learned import (
-    QUICK,
-    Lab,
-    band,
-    lattice,
-    mirrored,
-    model_of,
-    refine,
-    simulate_lattice,
-    simulate_mirrored,
-    simulate_valley,
-    valley,
-)
+from learned import QUICK, Lab, model_of, refine
+from simulators import band, lattice, mirrored, simulate_lattice, simulate_mirrored, simulate_valley, valley
 
 AT = {"c": 1.0, "g": 0.0}
 QUERY = Query.of(valley().box, AT)

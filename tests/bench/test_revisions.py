@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from botorch.acquisition.multi_objective import logei
 
 from cbabo import Settings, problems
 from cbabo.bench import truth as truth_module
@@ -47,6 +48,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(known, thresholds=known.thresholds[rows].copy(), f=known.f[rows], x=known.x[rows])
 
     monkeypatch.setattr(truth_module, "_read", few)
+    monkeypatch.setattr(logei, "_load_attempted", True)  # BoTorch in Python: compiling its kernel takes a minute.
     for name, value in {
         "scoring.QUERIES": THRESHOLDS,
         "scoring.PAIRS": THRESHOLDS,

@@ -21,7 +21,8 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solution, Solver, SolverAnswer
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
-from learned import Simulate, asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
+from learned import Simulate, asked, evaluated, posterior_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 NOTHING = torch.empty(0, 2, dtype=torch.float64)

@@ -13,7 +13,8 @@ from cbabo.domain.query import Query
 from cbabo.methods.correction import correct
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
-from learned import Lab, lattice, model_of, refine, simulate_lattice, simulate_valley, valley
+from learned import Lab, model_of, refine
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 AT = {"c": 1.0, "g": 0.0}

@@ -16,7 +16,8 @@ from cbabo.solver.continuous import Solver
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.gp import condition
 from cbabo.surrogate.kernel import ADDITIVE, ROUGH, SMOOTH
-from learned import cornered, evaluated, posterior_of, simulate_valley, unit_points, valley
+from learned import cornered, evaluated, posterior_of, unit_points
+from simulators import simulate_valley, valley
 
 X = unit_points(7, 2, seed=3).numpy()
 PLAIN = (SMOOTH, SMOOTH, SMOOTH)

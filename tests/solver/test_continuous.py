@@ -15,7 +15,8 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.surrogate.posterior import Posterior
-from learned import asked, evaluated, mirrored, posterior_of, simulate_mirrored, simulate_valley, valley
+from learned import asked, evaluated, posterior_of
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 DEFAULT = Settings.default()
 

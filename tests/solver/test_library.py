@@ -17,20 +17,8 @@ from cbabo.solver import library as library_module
 from cbabo.solver.batched import BatchedPosterior
 from cbabo.solver.continuous import SolverAnswer
 from cbabo.solver.library import FastMap, build_library
-from learned import (
-    Simulate,
-    asked,
-    cornered,
-    edged,
-    lattice,
-    model_of,
-    simulate_lattice,
-    simulate_valley,
-    simulate_wavy,
-    valley,
-    wavy,
-)
-from simulators import make_beam, simulate_beam
+from learned import Simulate, asked, cornered, edged, model_of
+from simulators import lattice, make_beam, simulate_beam, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
 
 DEFAULT = Settings.default().replace(library=96)
 

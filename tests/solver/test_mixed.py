@@ -19,7 +19,8 @@ from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.solver.lattice import Lattice
 from cbabo.solver.mixed import MixedSolver, solver_for
 from cbabo.surrogate.posterior import Posterior
-from learned import asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
+from learned import asked, evaluated, posterior_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 GAUGES = [0.1, 0.15, 0.3, 0.8, 1.0]

@@ -13,15 +13,8 @@ from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluations
 from cbabo.surrogate import Surrogates, condition
 from cbabo.surrogate.posterior import FitState, calibrated, fit_calibrated, measured_kappa
-from learned import (
-    evaluated,
-    mirrored,
-    posterior_of,
-    simulate_mirrored,
-    simulate_valley,
-    unit_points,
-    valley,
-)
+from learned import evaluated, posterior_of, unit_points
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 DEFAULT = Settings.default()
 

@@ -10,7 +10,8 @@ from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.surrogate import Warp
 from cbabo.surrogate.prequential import PrequentialErrors
-from learned import evaluated, simulate_valley, valley
+from learned import evaluated
+from simulators import simulate_valley, valley
 
 NO_WARP = Warp.none(torch.ones(2, dtype=torch.float64))
 
