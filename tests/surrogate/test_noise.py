@@ -95,7 +95,9 @@ def test_the_likelihood_of_repeats_is_that_of_single_measurements() -> None:
     priors = Priors.sharp(2)
     merged = Objective(measurements.x, ((y - centre) / scale).T.contiguous(), priors, None, row_noise)
     apart = Objective(torch.from_numpy(rows.x), ((single - centre) / scale).T.contiguous(), priors)
-    first, second = (torch.tensor([[a, b, c]], dtype=torch.float64) for a, b, c in ((-0.5, 0.2, -3.0), (0.3, -0.4, -5.0)))
+    first, second = (
+        torch.tensor([[a, b, c]], dtype=torch.float64) for a, b, c in ((-0.5, 0.2, -3.0), (0.3, -0.4, -5.0))
+    )
     which = torch.tensor([0])
     ours, theirs = (
         n * (o.value_and_gradient(second, which)[0] - o.value_and_gradient(first, which)[0])

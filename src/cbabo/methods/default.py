@@ -42,6 +42,7 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.consistency import consistent
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
@@ -109,6 +110,7 @@ class DefaultMethod:
         aim = self.settings.probability if probability is None else probability
         with one_thread():
             found = (fitted.fast_map if fast else fitted.solver).answers(query, aim)
+            found = consistent(fitted.fast_map, query, found, aim)
         x = np.array([f.x for f in found]).reshape(-1, fitted.problem.space.dimension)
         measured = {i: f.measured for i, f in enumerate(found) if f.measured is not None}
         return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim)

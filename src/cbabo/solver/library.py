@@ -26,6 +26,7 @@ output more, with a bound of its own and no margin.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,13 @@ class FastMap:
         self._penalty = TUNING.penalty * (1.0 + float(library.multipliers.max()))
         space = solver.posterior.problem.space
         self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
+
+    @cached_property
+    def entry_probability(self) -> FloatArray:
+        """The probability (m) with which the entries' designs obey their own limits; 0 for those that were measured exactly."""
+        solver, library = self.solver, self.library
+        chance = solver.joint(solver.bound(library.theta), library.mean, library.std)
+        return np.where(solver.is_measured(library.x), 0.0, chance)
 
     def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
         """Return the answers (b) to a query."""
