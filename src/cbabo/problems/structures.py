@@ -92,23 +92,46 @@ class Frame:
         return axial, moments, moved
 
     def _solve(self, areas: FloatArray, inertias: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        along = self.nodes[self.beams[:, 1]] - self.nodes[self.beams[:, 0]]
-        lengths = np.linalg.norm(along, axis=1)
-        freedoms = np.concatenate([3 * self.beams[:, [end]] + np.arange(3) for end in (0, 1)], axis=1)
-        n, size = len(areas), self.loads.shape[0]
-        stiffness = np.zeros((n, size, size))
-        local = []
-        for i, ((dx, dy), length) in enumerate(zip(along, lengths, strict=True)):
-            turn = _rotation(dx / length, dy / length)
-            matrix = _beam_stiffness(YOUNG * areas[:, i], YOUNG * 1e-4 * inertias[:, i], float(length))
-            local.append(matrix @ turn)
-            stiffness[:, freedoms[i][:, None], freedoms[i]] += turn.T @ local[-1]
-        free = np.setdiff1d(np.arange(size), self.held)
+        n, free = len(areas), self._free
+        factors = np.column_stack([YOUNG * areas, YOUNG * 1e-4 * inertias])
+        stiffness = (factors @ self._whole).reshape(n, len(free), len(free))
         moved = np.zeros((n, *self.loads.shape))
-        inner = stiffness[:, free[:, None], free]
-        moved[:, free] = np.linalg.solve(inner, np.broadcast_to(self.loads[free], (n, len(free), self.loads.shape[1])))
-        ends = np.stack([local[i] @ moved[:, freedoms[i]] for i in range(len(lengths))], axis=1)
-        return ends[:, :, 3], ends[:, :, [2, 5]], 1000.0 * moved
+        moved[:, free] = np.linalg.solve(stiffness, np.broadcast_to(self.loads[free], (n, len(free), self.loads.shape[1])))
+        shifts = moved[:, self._freedoms]
+        axial, bending = (
+            factor[:, :, None, None] * (local @ shifts)
+            for factor, local in zip(np.split(factors, 2, axis=1), self._local, strict=True)
+        )
+        return axial[:, :, 3], bending[:, :, [2, 5]], 1000.0 * moved
+
+    @cached_property
+    def _free(self) -> NDArray[np.int64]:
+        return np.setdiff1d(np.arange(self.loads.shape[0]), self.held)
+
+    @cached_property
+    def _freedoms(self) -> NDArray[np.int64]:
+        """The degrees of freedom of each beam's ends, e x 6."""
+        return np.concatenate([3 * self.beams[:, [end]] + np.arange(3) for end in (0, 1)], axis=1)
+
+    @cached_property
+    def _local(self) -> FloatArray:
+        """Matrices from global displacements to local end forces for E A = 1 alone and for E I = 1 alone, 2 x e x 6 x 6."""
+        found = np.zeros((2, len(self.beams), 6, 6))
+        for i, (dx, dy) in enumerate(self.nodes[self.beams[:, 1]] - self.nodes[self.beams[:, 0]]):
+            length = float(np.hypot(dx, dy))
+            found[:, i] = _beam_stiffness(length) @ _rotation(dx / length, dy / length)
+        return found
+
+    @cached_property
+    def _whole(self) -> FloatArray:
+        """Stiffness matrices of the free degrees of freedom for one of all E A and E I being 1, 2 e x (free * free)."""
+        e, size = len(self.beams), self.loads.shape[0]
+        found = np.zeros((2, e, size, size))
+        for i, (dx, dy) in enumerate(self.nodes[self.beams[:, 1]] - self.nodes[self.beams[:, 0]]):
+            length = float(np.hypot(dx, dy))
+            places = self._freedoms[i]
+            found[:, i, places[:, None], places] = _rotation(dx / length, dy / length).T @ self._local[:, i]
+        return found[:, :, self._free[:, None], self._free].reshape(2 * e, -1)
 
 
 def _rotation(cosine: float, sine: float) -> FloatArray:
@@ -120,11 +143,11 @@ def _rotation(cosine: float, sine: float) -> FloatArray:
     return turn
 
 
-def _beam_stiffness(axial: FloatArray, bending: FloatArray, length: float) -> FloatArray:
-    """Return local stiffness matrices, n x 6 x 6, from E A (n, kN) and E I (n, kN m^2)."""
-    matrix = np.zeros((len(axial), 6, 6))
-    matrix[:, 0, 0] = matrix[:, 3, 3] = axial / length
-    matrix[:, 0, 3] = matrix[:, 3, 0] = -axial / length
+def _beam_stiffness(length: float) -> FloatArray:
+    """Return the local stiffness matrices for E A = 1 alone and for E I = 1 alone, 2 x 6 x 6."""
+    matrix = np.zeros((2, 6, 6))
+    matrix[0, [0, 3], [0, 3]] = 1.0 / length
+    matrix[0, [0, 3], [3, 0]] = -1.0 / length
     shape = np.array(
         [
             [12.0, 6.0 * length, -12.0, 6.0 * length],
@@ -134,5 +157,5 @@ def _beam_stiffness(axial: FloatArray, bending: FloatArray, length: float) -> Fl
         ]
     )
     places = np.array([1, 2, 4, 5])
-    matrix[:, places[:, None], places] = (bending / length**3)[:, None, None] * shape
+    matrix[1, places[:, None], places] = shape / length**3
     return matrix
