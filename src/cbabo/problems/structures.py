@@ -96,7 +96,9 @@ class Frame:
         factors = np.column_stack([YOUNG * areas, YOUNG * 1e-4 * inertias])
         stiffness = (factors @ self._whole).reshape(n, len(free), len(free))
         moved = np.zeros((n, *self.loads.shape))
-        moved[:, free] = np.linalg.solve(stiffness, np.broadcast_to(self.loads[free], (n, len(free), self.loads.shape[1])))
+        moved[:, free] = np.linalg.solve(
+            stiffness, np.broadcast_to(self.loads[free], (n, len(free), self.loads.shape[1]))
+        )
         shifts = moved[:, self._freedoms]
         axial, bending = (
             factor[:, :, None, None] * (local @ shifts)
