@@ -80,15 +80,6 @@ KINKED: Final = (
         Piece(functions.tower40_parts, (*(0,) * 160, 1)),
     ),
     *_both(
-        "frame21",
-        [(12.0, 60.0)] * 6,
-        [(80.0, 220.0), (8.0, 30.0)],
-        functions.frame21,
-        functions.frame21_members,
-        21,
-        Piece(functions.frame21_parts, (*(0,) * 84, 1)),
-    ),
-    *_both(
         "cantilever10",
         [*[(2.0, 12.0)] * 5, *[(10.0, 60.0)] * 5],
         [(80.0, 200.0), (15.0, 60.0)],

@@ -152,51 +152,6 @@ def tower40(X: FloatArray) -> Values:
     return _maximum(tower40_members(X))
 
 
-# A frame of two bays and three storeys: columns 0 to 8, and six beams of two halves each, loaded in the middle.
-def _frame() -> Frame:
-    columns = [(3 * level + i, 3 * level + i + 3) for level in range(3) for i in range(3)]
-    joints = [(6.0 * i, 3.5 * level) for level in range(4) for i in range(3)]
-    middles = [(6.0 * i + 3.0, 3.5 * level) for level in (1, 2, 3) for i in range(2)]
-    halves = [
-        half
-        for number, (level, i) in enumerate((level, i) for level in (1, 2, 3) for i in range(2))
-        for half in ((3 * level + i, 12 + number), (12 + number, 3 * level + i + 1))
-    ]
-    gravity = {3 * (12 + number) + 1: -80.0 for number in range(6)}
-    wind = {3 * 3: 25.0, 3 * 6: 30.0, 3 * 9: 20.0}
-    return Frame(
-        nodes=np.array([*joints, *middles]),
-        beams=np.array([*columns, *halves]),
-        held=tuple(range(9)),
-        loads=_loads(54, {k: 1.35 * v for k, v in gravity.items()}, gravity | wind),
-    )
-
-
-_FRAME = _frame()
-_FRAME_GROUPS = np.array([0, 1, 0, 2, 3, 2, 2, 3, 2, *(4,) * 8, *(5,) * 4])
-
-
-def frame21_parts(X: FloatArray) -> Values:
-    """Mass; the stress at both ends of each of 21 beams in two load cases, and the drift of the top under wind."""
-    depth = X[:, _FRAME_GROUPS]
-    areas, inertias = 0.12 * depth**2, 0.02 * depth**4
-    axial, moments, moved = _FRAME.solve(areas, inertias)
-    bending = 100.0 * np.abs(moments) / (2.0 * inertias / depth)[:, :, None, None]
-    stress = MPA * (np.abs(axial / areas[:, :, None])[:, :, None] + bending)
-    lengths = np.linalg.norm(_FRAME.nodes[_FRAME.beams[:, 1]] - _FRAME.nodes[_FRAME.beams[:, 0]], axis=1)
-    return MASS * (areas * lengths).sum(axis=1), np.column_stack([stress.reshape(len(X), 84), moved[:, 27, 1]])
-
-
-def frame21_members(X: FloatArray) -> Values:
-    """Mass; the largest stress of each of 21 beams, and the drift of the top."""
-    return _by_member(frame21_parts(X), 21)
-
-
-def frame21(X: FloatArray) -> Values:
-    """Mass; the largest stress, and the drift of the top."""
-    return _maximum(frame21_members(X))
-
-
 # A cantilever of 5 m in segments of equal length, loaded at its end: a width (cm) and a height (cm) for each segment.
 CANTILEVER_LENGTH: Final = 5.0
 CANTILEVER_LOAD: Final = 50.0
