@@ -40,6 +40,20 @@ class Optimum:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A smooth function that equals the function of a problem, with maxima resolved into what they are the largest of.
+
+    A problem with a switch has a piece for each state of it; one that fails somewhere has a piece without failures.
+    """
+
+    function: Function
+    """Maps designs, n x d in natural units, to objective values, n, and values, n x p; finite everywhere."""
+
+    limited_by: tuple[int | None, ...]
+    """For each value the index of the constraint whose limit it has to obey; None: the piece holds where it is at most zero."""
+
+
+@dataclass(frozen=True)
 class ShippedProblem:
     """A benchmark problem that comes with the package; instances are frozen.
 
@@ -74,9 +88,8 @@ class ShippedProblem:
     optima_of: str = ""
     """The name of the shipped problem whose true optima are also this one's; empty if it has its own."""
 
-    pieces: tuple[Function, ...] = ()
-    """Functions that are smooth and finite everywhere, and of which the function consists. Each returns, after the outputs,
-    columns that are at most zero where the piece holds. Empty if the function itself is smooth where it matters."""
+    pieces: tuple[Piece, ...] = ()
+    """Smooth functions of which the function consists; empty if it is smooth itself where its optima lie."""
 
     @property
     def name(self) -> str:
@@ -98,10 +111,10 @@ class ShippedProblem:
     def _evaluator(self) -> Evaluator:
         return self.evaluator(0)
 
-    def output_limits(self, thresholds: FloatArray) -> FloatArray:
-        """Return the limit of every output but the objective, n x (q - 1), at thresholds, n x m."""
-        columns = [j for j, c in enumerate(self.problem.constraints) for _ in c.output_names]
-        return np.asarray(thresholds[:, columns])
+    @property
+    def whole(self) -> Piece:
+        """The function itself as a piece."""
+        return Piece(self.function, tuple(j for j, c in enumerate(self.problem.constraints) for _ in c.output_names))
 
     def evaluate(self, point: Mapping[str, Any]) -> dict[str, float]:
         """Return f, c1, c2, ... of one point, with the noise of seed 0; an illegal value raises an error that names it.
