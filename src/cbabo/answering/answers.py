@@ -41,7 +41,8 @@ class Answer:
     """The design: legal values."""
     objective: Estimate
     outputs: Mapping[str, Estimate]
-    """Every output of the problem, the objective among them."""
+    """Every output of the problem, the objective among them. An output with parts is shown by the part that is closest to
+    breaking its limit; its parts follow under their own names, as "stress[3]"."""
     probability_feasible: float
     """That all limits asked for are obeyed; 1 or 0 once measured."""
     status: Status

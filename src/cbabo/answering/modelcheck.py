@@ -165,8 +165,9 @@ _FIELDS = {field.name for field in fields(Evaluation)}
 
 
 def _evaluation(problem: Problem, plain: object) -> Evaluation:
-    if not isinstance(plain, dict) or set(plain) != _FIELDS:
+    if not isinstance(plain, dict) or {*plain, "sem"} != _FIELDS:
         raise ValueError(f"evaluations: expected the fields of an evaluation, got {shown(plain)}")
+    plain = {"sem": {}, **plain}  # Files of older versions have none.
     row = Evaluation(**{**plain, "started": _time(plain["started"])})
     names = set(problem.outputs) if row.state == "complete" else set()
     limits = row.thresholds
@@ -176,6 +177,7 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         (row.kind in get_args(Kind), "kind"),
         (problem.space.check(row.point) == row.point, "point"),
         (_are_numbers(row.outputs) and names <= set(row.outputs), "outputs"),
+        (_are_numbers(row.sem) and set(row.sem) <= set(row.outputs) and min(row.sem.values(), default=0) >= 0, "sem"),
         (row.failure is None or isinstance(row.failure, str), "failure"),
         (row.cause is None or row.cause in get_args(Cause), "cause"),
         (isinstance(row.log, str), "log"),

@@ -46,8 +46,11 @@ def refine(
 
 def measured_answer(problem: Problem, query: Query, evaluation: Evaluation) -> Answer:
     """Return a measured design as the answer to a query with one row: verified if it obeys the limits, else measured."""
-    outputs = {name: Estimate(evaluation.outputs[name], 0.0) for name in problem.outputs}
     y = np.array([[evaluation.outputs[name] for name in problem.outputs]])
+    columns = {name: j for j, name in enumerate(problem.outputs)}
+    for whole, parts in problem.parts.items():
+        columns[whole] = int(problem.box.governing(y, query.thresholds, parts)[0])
+    outputs = {name: Estimate(float(y[0, columns[name]]), 0.0) for name in problem.reported_outputs}
     feasible = bool(problem.box.feasible(y, query.thresholds)[0])
     return Answer(
         thresholds=query.named(0),

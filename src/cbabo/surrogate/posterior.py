@@ -57,6 +57,11 @@ class FitState:
     prequential: PrequentialErrors | None = None
     """Predictions of proposed designs, and the errors of earlier ones; None where surrogates are not calibrated."""
 
+    def for_outputs(self, q: int) -> FitState:
+        """Return this state, or that before the first fit if it is of another number of outputs, as after parts were found."""
+        h = self.hyperparameters
+        return self if h is None or len(h.noise) == q else FitState()
+
     @property
     def forms(self) -> Forms | None:
         """The outputs' forms; None before they were chosen."""
@@ -131,6 +136,7 @@ def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     """Fit Gaussian processes with BoTorch's priors to the raw outputs of all measured designs."""
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
+    state = state.for_outputs(y.shape[1])
     return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
 
 
@@ -142,6 +148,7 @@ def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluation
     measured = without_repeats(evaluations.complete)
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     problem = measured.problem
+    state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
     surrogates = forms.fit(x, y, state.hyperparameters)

@@ -74,7 +74,7 @@ def print_summary(study: Study, form: Format) -> None:
     if best is None:
         typer.echo("\nNo measured design obeys the nominal limits yet.")
     else:
-        print_frame(_design(study.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
+        print_frame(_design(evaluations.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
     if evaluations.running:
         shown = [{"id": row.id, **row.point} for row in evaluations.running[:_ROWS]]
         print_frame(pd.DataFrame(shown), "table", _title("running, or asked for and not yet told", evaluations.running))
