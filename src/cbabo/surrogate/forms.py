@@ -18,6 +18,7 @@ from cbabo.surrogate import kernel
 from cbabo.surrogate.fit import fit
 from cbabo.surrogate.gp import Hyperparameters, Surrogates
 from cbabo.surrogate.likelihood import Priors
+from cbabo.surrogate.sharing import Sharing
 from cbabo.surrogate.warp import Warp
 
 
@@ -86,8 +87,8 @@ class Forms:
         """Return whether lengthscales have the same meaning in both, which additive kernels change."""
         return bool(((self.family == kernel.ADDITIVE) == (other.family == kernel.ADDITIVE)).all())
 
-    def fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None) -> Surrogates:
-        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms."""
+    def fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None, group: Tensor | None = None) -> Surrogates:
+        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms; group (q): see `fit`."""
         if (
             warm is not None
             and warm.family is not None
@@ -104,23 +105,36 @@ class Forms:
             stretch=self.stretch,
             tolerance=TUNING.tolerance,
             growth=TUNING.growth,
+            group=group,
         )
 
 
-def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, fitted: Surrogates) -> Forms:
+def choose(
+    x: Tensor,
+    y: Tensor,
+    ranges: Tensor,
+    ratio: Tensor,
+    present: Forms,
+    fitted: Surrogates,
+    group: Tensor | None = None,
+) -> Forms:
     """Return the selected forms for x (n x d, unit cube) and y (n x q, natural units); takes several fits of all outputs.
 
     ranges: q x 2, ranges of each output's limits (nan where it has none); ratio: d, log(upper / lower bound) of each variable, 0
-    where it does not exist; present: the current forms; fitted: surrogates of the current forms.
+    where it does not exist; present: the current forms; fitted: surrogates of the current forms; group: q, outputs with the same
+    one get the same kind of form, and the same kernel.
     """
+    sharing = Sharing.of(torch.arange(y.shape[1]) if group is None else group)
     mean, _ = fitted.leave_one_out()
-    error = ((mean - fitted.y) / fitted.scale).square().mean(0).sqrt()
+    error = _largest(((mean - fitted.y) / fitted.scale).square().mean(0).sqrt(), sharing)
     due = (error > TUNING.exact_error).nonzero().squeeze(-1)
     if not len(due):
         return present
     count = min(TUNING.comparison_evaluations, len(x))
     keep = torch.arange(count) * len(x) // count
-    comparison = _Comparison(x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due))
+    comparison = _Comparison(
+        x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due), sharing.group[due]
+    )
     best = _forms_of(present, due)
     best = comparison.select(best, [replace(best, warp=w) for w in _candidate_warps(y[:, due], ranges[due], best.warp)])
     stretches = [torch.full_like(best.stretch, a) for a in TUNING.stretches]
@@ -148,9 +162,11 @@ class _Comparison:
     y: Tensor
     warm: Hyperparameters
     """Hyperparameters of the current forms."""
+    group: Tensor
+    """q, the group of each output."""
 
     def select(self, present: Forms, others: list[Forms]) -> Forms:
-        """Return the best form of each output: the current one unless another is clearly better."""
+        """Return the best form of each output: the current one unless another is clearly better for its group."""
         candidates = [present, *others]
         # Where lengthscales have the same meaning, fits start at the current hyperparameters.
         near = [c for c in candidates if c.same_lengthscales(present)]
@@ -166,10 +182,11 @@ class _Comparison:
 
     def among(self, outputs: Tensor) -> _Comparison:
         """Return the comparison for some outputs (indices) only."""
-        return _Comparison(self.x, self.y[:, outputs], _hyperparameters_of(self.warm, outputs))
+        warm = _hyperparameters_of(self.warm, outputs)
+        return _Comparison(self.x, self.y[:, outputs], warm, self.group[outputs])
 
     def _log_densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
-        """Return the log posterior density of the outputs (q) for each candidate, by one fit of all of them."""
+        """Return the log posterior density of each output's group (q) for each candidate, by one fit of all of them."""
         n, q = self.y.shape
         fitted = fit(
             self.x,
@@ -181,10 +198,15 @@ class _Comparison:
             stretch=torch.cat([f.stretch for f in candidates]),
             tolerance=TUNING.comparison_tolerance,
             max_rounds=TUNING.comparison_rounds,
+            group=torch.cat([self.group + i * (int(self.group.max()) + 1) for i in range(len(candidates))]),
         )
         assert fitted.hyperparameters.value is not None
         log = -n * (fitted.hyperparameters.value + fitted.scale.log())
-        return [part + f.warp.log_slope(self.y).sum(0) for part, f in zip(log.split(q), candidates, strict=True)]
+        sharing = Sharing.of(self.group)
+        return [
+            _summed(part + f.warp.log_slope(self.y).sum(0), sharing)
+            for part, f in zip(log.split(q), candidates, strict=True)
+        ]
 
     def _start(self, c: int) -> Hyperparameters:
         """Return the current hyperparameters, repeated for c candidates."""
@@ -196,6 +218,16 @@ class _Comparison:
             None if warm.curvature is None else warm.curvature.repeat(c, 1, 1),
             explored=len(self.x),
         )
+
+
+def _largest(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the largest value (q) of non-negative t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).amax(-1).squeeze(-1))
+
+
+def _summed(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the sum (q) of t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).sum(-1).squeeze(-1))
 
 
 def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:

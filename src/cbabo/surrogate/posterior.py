@@ -137,7 +137,7 @@ def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     state = state.for_outputs(y.shape[1])
-    return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
+    return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters, group=_groups(measured.problem)))
 
 
 def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluations: int) -> Posterior:
@@ -151,12 +151,13 @@ def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluation
     state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
-    surrogates = forms.fit(x, y, state.hyperparameters)
+    group = _groups(problem)
+    surrogates = forms.fit(x, y, state.hyperparameters, group)
     prequential = prequential.measured(x, y, forms.warp)
     formed = state.formed
     if len(x) >= max(initial_evaluations, TUNING.growth * formed):
-        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates)
-        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
+        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, group)
+        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, group), len(x)
         prequential = prequential.without_pending()
     kappa = measured_kappa(surrogates, initial_evaluations, prequential)
     surrogates = calibrated(surrogates, kappa)
@@ -187,12 +188,26 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     kappa = ((mean - surrogates.y) / std).square().mean(0).sqrt()
     first = max(initial, len(surrogates.x) - TUNING.recent)
     if len(surrogates.x) - first >= TUNING.fewest_recent:
-        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T.unsqueeze(-1)
-        errors = torch.linalg.solve_triangular(surrogates.factor, z, upper=False).squeeze(-1)
+        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T
+        errors = surrogates.whitened(z)
         recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
     kappa = kappa.nan_to_num(1.0)
     return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
+
+
+def _groups(problem: Problem) -> Tensor:
+    """Return for every output (q) the first one that it shares its kernel with: the parts of an output under the same limits."""
+    limited: dict[str, list[str]] = {name: [] for name in problem.outputs}
+    for constraint in problem.constraints:
+        for name in constraint.output_names:
+            limited[name].append(constraint.name)
+    found = list(range(len(problem.outputs)))
+    for parts in problem.parts.values():
+        first: dict[tuple[str, ...], int] = {}
+        for j in parts:
+            found[j] = first.setdefault(tuple(limited[problem.outputs[j]]), j)
+    return torch.tensor(found)
 
 
 def _orientation(problem: Problem) -> Tensor:
