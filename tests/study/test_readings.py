@@ -136,6 +136,8 @@ def test_answers_obey_the_limit_with_every_part(url: str, tmp_path: Path, settin
     if settings is QUICK:
         assert max(stresses(answer.point)) <= 2.0
         assert answer.objective.mean == pytest.approx(3.5, rel=5e-3)
+        fast = model.predict_many([{"stress": limit} for limit in (1.5, 2.0, 3.0)], fast=True)
+        assert fast.to_frame()["mass"].tolist() == pytest.approx([7.0 / 1.5, 3.5, 7.0 / 3.0], rel=1e-2)
     refined = study.refine({"stress": 2.0}, simulate, 1, in_process=True)
     assert [refined.outputs[f"stress[{i}]"].mean for i in range(3)] == stresses(refined.point)
     assert refined.outputs["stress"].mean == max(stresses(refined.point))

@@ -11,8 +11,8 @@ from cbabo import Constraint, Problem, Real
 from cbabo import Objective as Goal
 from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, choose, condition, fit, kernel
 from cbabo.surrogate.likelihood import Objective, Priors, _log_priors
-from cbabo.surrogate.posterior import _groups
-from cbabo.surrogate.sharing import Sharing
+from cbabo.surrogate.posterior import _groups, _present_groups
+from cbabo.surrogate.sharing import Sharing, split_by_relevance
 
 GROUP = torch.tensor([0, 1, 1, 2, 1])
 
@@ -161,6 +161,28 @@ def test_outputs_of_a_group_get_the_same_kernel() -> None:
     assert len(chosen.family[at].unique()) == 1
     assert len(chosen.stretch[at].unique(dim=0)) == 1
     assert chosen.fit(x, y, surrogates.hyperparameters, GROUP).factor.shape[0] == 3
+
+
+def test_outputs_that_depend_on_other_variables_do_not_share_a_kernel() -> None:
+    relevance = torch.rand(40, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).pow(8)
+    group = torch.cat([torch.zeros(1, dtype=torch.int64), torch.ones(39, dtype=torch.int64)])
+    split = split_by_relevance(group, relevance)
+    assert split[0] == 0
+    assert 1 < len(split[1:].unique()) <= 6
+    assert split_by_relevance(group, 3.0 * relevance).equal(split), "only directions count"
+    alike = split_by_relevance(group, torch.ones(40, 5, dtype=torch.float64))
+    assert alike.tolist() == [0] + [1] * 39
+    assert split_by_relevance(group, torch.zeros(40, 5, dtype=torch.float64)).equal(alike), "constant outputs"
+
+
+def test_groups_stay_until_forms_are_chosen_again() -> None:
+    problem = Problem("p", [Real("a", 0, 1)], Goal("f"), [Constraint("s", "<=", low=1.0, high=2.0)]).expanded({"s": 3})
+    h = hyperparameters(kernel.SMOOTH, False)
+    last = replace(
+        h, lengthscales=h.lengthscales[:4], noise=h.noise[:4], constant=h.constant[:4], amplitude=None, family=None
+    )
+    assert _present_groups(problem, None).tolist() == [0, 1, 1, 1]
+    assert _present_groups(problem, last).tolist() == [0, 1, 1, 2]
 
 
 def test_parts_under_the_same_limits_are_a_group() -> None:

@@ -125,6 +125,10 @@ def choose(
     one get the same kind of form, and the same kernel.
     """
     sharing = Sharing.of(torch.arange(y.shape[1]) if group is None else group)
+    if not sharing.is_trivial:  # Groups may have been formed anew since the current forms were chosen.
+        present = replace(
+            present, family=_of_first(present.family, sharing), stretch=_of_first(present.stretch, sharing)
+        )
     mean, _ = fitted.leave_one_out()
     error = _largest(((mean - fitted.y) / fitted.scale).square().mean(0).sqrt(), sharing)
     due = (error > TUNING.exact_error).nonzero().squeeze(-1)
@@ -223,6 +227,11 @@ class _Comparison:
 def _largest(t: Tensor, sharing: Sharing) -> Tensor:
     """Return the largest value (q) of non-negative t (q) in each output's group."""
     return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).amax(-1).squeeze(-1))
+
+
+def _of_first(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return for each output what the first output of its group has; t: q x ...."""
+    return sharing.each(sharing.once(t))
 
 
 def _summed(t: Tensor, sharing: Sharing) -> Tensor:

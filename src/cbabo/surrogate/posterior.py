@@ -25,6 +25,7 @@ from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp,
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.prequential import PrequentialErrors
+from cbabo.surrogate.sharing import Sharing, split_by_relevance
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
     state = state.for_outputs(y.shape[1])
-    return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters, group=_groups(measured.problem)))
+    return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
 
 
 def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluations: int) -> Posterior:
@@ -151,11 +152,12 @@ def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluation
     state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
-    group = _groups(problem)
+    group = _present_groups(problem, state.hyperparameters)
     surrogates = forms.fit(x, y, state.hyperparameters, group)
     prequential = prequential.measured(x, y, forms.warp)
     formed = state.formed
     if len(x) >= max(initial_evaluations, TUNING.growth * formed):
+        group = split_by_relevance(_groups(problem), _relevance(surrogates))
         forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, group)
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, group), len(x)
         prequential = prequential.without_pending()
@@ -197,7 +199,7 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
 
 
 def _groups(problem: Problem) -> Tensor:
-    """Return for every output (q) the first one that it shares its kernel with: the parts of an output under the same limits."""
+    """Return for every output (q) the first one that may share its kernel: parts of the same output under the same limits."""
     limited: dict[str, list[str]] = {name: [] for name in problem.outputs}
     for constraint in problem.constraints:
         for name in constraint.output_names:
@@ -208,6 +210,19 @@ def _groups(problem: Problem) -> Tensor:
         for j in parts:
             found[j] = first.setdefault(tuple(limited[problem.outputs[j]]), j)
     return torch.tensor(found)
+
+
+def _present_groups(problem: Problem, last: Hyperparameters | None) -> Tensor:
+    """Return the label of each output's group (q) that shares a kernel: as in the last fit, all parts of an output before."""
+    whole = _groups(problem)
+    if last is None:
+        return whole
+    return Sharing.of_rows(whole, last.lengthscales, last.noise, last.family, last.stretch).group
+
+
+def _relevance(surrogates: Surrogates) -> Tensor:
+    """Return how much each output depends on each variable (q x d): the root mean square of the derivatives at the data."""
+    return surrogates.mean_and_gradient(surrogates.x)[1].square().mean(0).sqrt()
 
 
 def _orientation(problem: Problem) -> Tensor:
