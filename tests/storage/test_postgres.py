@@ -115,6 +115,14 @@ def study(beam: Problem, postgres_url: str) -> Study:
 # ---- the same as on SQLite
 
 
+def test_parts_and_standard_errors_are_stored_without_loss(study: Study, postgres_url: str) -> None:
+    told = {"mass": {"value": 2.0, "sem": 0.1}, "stress": [1.0, {"value": 0.1 + 0.2, "sem": 1e-17}], "frequency": 3.0}
+    study.tell(study.ask()[0].id, {**told, "cost": 4.0})
+    row = Study.open(postgres_url, "beam").evaluations[0]
+    assert row.outputs == {"mass": 2.0, "stress[0]": 1.0, "stress[1]": 0.1 + 0.2, "frequency": 3.0, "cost": 4.0}
+    assert row.sem == {"mass": 0.1, "stress[1]": 1e-17}
+
+
 def test_every_verb_of_a_study(study: Study, beam: Problem, postgres_url: str) -> None:
     study.add(pd.DataFrame([{"width": 1.5, "ribs": 2, **simulate_beam({"width": 1.5, "ribs": 2})}]))
     thresholds = {"stress": 4.0, "frequency": 3.0}

@@ -9,7 +9,7 @@ import torch
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Warp, condition, fit
 from cbabo.surrogate.likelihood import Objective, Priors
-from cbabo.surrogate.noise import Measurements, RowNoise
+from cbabo.surrogate.noise import NATURAL, Measurements, RowNoise
 from cbabo.surrogate.posterior import FitState, fit_calibrated
 from learned import simulate_valley, valley
 
@@ -90,10 +90,17 @@ def test_the_likelihood_of_repeats_is_that_of_single_measurements() -> None:
     centre, scale = single.mean(0), single.std(0)
     noisy = torch.tensor([True])
     column = [valley().outputs.index("c")]
-    part = Measurements(measurements.rows, y, measurements.count, measurements.spread[:, column] / scale.square())
+    part = Measurements(
+        measurements.rows,
+        y,
+        measurements.count,
+        measurements.spread[:, column] / scale.square(),
+        measurements.precision[:, column],
+        measurements.stated[column],
+    )
     row_noise = RowNoise.of(part, noisy, torch.ones_like(y), torch.zeros_like(noisy))
     priors = Priors.sharp(2)
-    merged = Objective(measurements.x, ((y - centre) / scale).T.contiguous(), priors, None, row_noise)
+    merged = Objective(measurements.x, ((y - centre) / scale).T.contiguous(), priors, None, None, row_noise)
     apart = Objective(torch.from_numpy(rows.x), ((single - centre) / scale).T.contiguous(), priors)
     first, second = (
         torch.tensor([[a, b, c]], dtype=torch.float64) for a, b, c in ((-0.5, 0.2, -3.0), (0.3, -0.4, -5.0))
@@ -177,7 +184,12 @@ def test_noise_of_a_warped_output_is_the_same_in_natural_or_in_warped_units(nois
     measurements = Measurements.of(Evaluations(valley(), rows))
     column = valley().outputs.index("c")
     part = Measurements(
-        measurements.rows, measurements.y[:, [column]], measurements.count, measurements.spread[:, [column]]
+        measurements.rows,
+        measurements.y[:, [column]],
+        measurements.count,
+        measurements.spread[:, [column]],
+        measurements.precision[:, [column]],
+        measurements.stated[[column]],
     )
     forms = Forms(
         Warp(*torch.tensor([[1.0], [0.0], [5.0]], dtype=torch.float64)),
@@ -185,11 +197,29 @@ def test_noise_of_a_warped_output_is_the_same_in_natural_or_in_warped_units(nois
         torch.zeros(1, 1, dtype=torch.float64),
     )
     kernel_x = (measurements.x[:, :1]).contiguous()
-    found = forms.fit(kernel_x, part.y, None, (part, torch.tensor([True])))
-    scaled = found.hyperparameters.scaled_noise
-    assert (scaled is not None and bool(scaled[0])) is noise_in_natural_units
+    found = forms.fit(kernel_x, part.y, None, None, (part, torch.tensor([True])))
+    kind = found.hyperparameters.noise_kind
+    assert kind is not None
+    assert (int(kind[0]) == NATURAL) is noise_in_natural_units
 
 
 def test_plain_fits_have_no_row_noise() -> None:
     x = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(1)
     assert fit(x, x.square()).relative_noise is None
+
+
+def test_measurements_weigh_by_their_standard_errors() -> None:
+    """A stated standard error makes an output noisy, and the more precise of two measurements counts more."""
+    points = spread_points(3)
+    outputs = [simulate_valley(p) for p in (*points, points[0])]
+    outputs[3] = {**outputs[3], "c": outputs[3]["c"] + 1.0}
+    sems = (0.1, 0.1, 0.1, 0.2)
+    rows = tuple(
+        Evaluation(i, "complete", "run", p, y, sem={"c": s})
+        for i, (p, y, s) in enumerate(zip((*points, points[0]), outputs, sems, strict=True), start=1)
+    )
+    found = Measurements.of(Evaluations(valley(), rows))
+    column = valley().outputs.index("c")
+    assert found.noisy("detect").tolist() == [j == column for j in range(len(valley().outputs))]
+    assert found.precision[:, column].tolist() == [1.25, 1.0, 1.0]
+    assert float(found.y[0, column]) == pytest.approx(outputs[0]["c"] + 0.2)

@@ -41,7 +41,8 @@ class Answer:
     """The design: legal values."""
     objective: Estimate
     outputs: Mapping[str, Estimate]
-    """Every output of the problem, the objective among them."""
+    """Every output of the problem, the objective among them. An output with parts is shown by the part that is closest to
+    breaking its limit; its parts follow under their own names, as "stress[3]"."""
     probability_feasible: float
     """That the outputs, without noise, obey all limits asked for; 1 or 0 once measured where no output is noisy."""
     status: Status

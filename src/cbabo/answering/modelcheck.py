@@ -61,7 +61,7 @@ _SURROGATES: Mapping[str, tuple[str, Check, str]] = {
     "hyperparameters.family": ("q", _between(0, 2), "0, 1 or 2"),
     "hyperparameters.stretch": ("qd", _between(0.0, 700.0), "numbers from 0 to 700"),
     "hyperparameters.nugget": ("q", _between(0.0, 1.0), "numbers from 0 to 1"),
-    "hyperparameters.scaled_noise": ("q", _between(0.0, 1.0), "numbers from 0 to 1"),
+    "hyperparameters.noise_kind": ("q", _between(0, 2), "0, 1 or 2"),
     "relative_noise": ("qn", _between(1e-12, 1e6), "numbers from 1e-12 to 1e6"),
 }
 _OTHERS: Mapping[str, tuple[str, Check, str]] = {
@@ -172,8 +172,9 @@ _FIELDS = {field.name for field in fields(Evaluation)}
 
 
 def _evaluation(problem: Problem, plain: object) -> Evaluation:
-    if not isinstance(plain, dict) or set(plain) != _FIELDS:
+    if not isinstance(plain, dict) or {*plain, "sem"} != _FIELDS:
         raise ValueError(f"evaluations: expected the fields of an evaluation, got {shown(plain)}")
+    plain = {"sem": {}, **plain}  # Files of older versions have none.
     row = Evaluation(**{**plain, "started": _time(plain["started"])})
     names = set(problem.outputs) if row.state == "complete" else set()
     limits = row.thresholds
@@ -183,6 +184,7 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         (row.kind in get_args(Kind), "kind"),
         (problem.space.check(row.point) == row.point, "point"),
         (_are_numbers(row.outputs) and names <= set(row.outputs), "outputs"),
+        (_are_numbers(row.sem) and set(row.sem) <= set(row.outputs) and min(row.sem.values(), default=0) >= 0, "sem"),
         (row.failure is None or isinstance(row.failure, str), "failure"),
         (row.cause is None or row.cause in get_args(Cause), "cause"),
         (isinstance(row.log, str), "log"),

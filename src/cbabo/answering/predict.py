@@ -163,15 +163,16 @@ class Answers:
         mean, std = self.moments
         columns = {f"limit {name}": self.thresholds[:, i] for i, name in enumerate(problem.box.names)}
         columns |= {name: self.points[:, i] for i, name in enumerate(problem.space.names)}
-        for i, name in enumerate(problem.outputs):
-            columns |= {name: mean[:, i], f"{name} std": std[:, i]}
+        for name, at in self._columns.items():
+            rows = np.arange(len(self))
+            columns |= {name: mean[rows, at], f"{name} std": std[rows, at]}
         return pd.DataFrame({**columns, "probability feasible": self.probability_feasible})
 
     def answer(self, i: int) -> Answer:
         """Return one of them by itself."""
         problem = self._problem
         mean, std = self.moments
-        outputs = {n: Estimate(float(mean[i, j]), float(std[i, j])) for j, n in enumerate(problem.outputs)}
+        outputs = {n: Estimate(float(mean[i, at[i]]), float(std[i, at[i]])) for n, at in self._columns.items()}
         status = self.status(i)
         doubts = self._doubts(i) if status == "measured" else []
         return Answer(
@@ -204,6 +205,14 @@ class Answers:
             theta = self.fitted.solver.closest(self.query.theta[i], self.designs.aim)
         box = self.query.box
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
+
+    @cached_property
+    def _columns(self) -> dict[str, NDArray[np.int64]]:
+        """Where (n) each output is among the columns of the moments; an output with parts is where its governing part is."""
+        problem, mean = self._problem, self.moments[0]
+        found = {name: np.full(len(self), j) for j, name in enumerate(problem.outputs)}
+        found |= {name: problem.box.governing(mean, self.thresholds, at) for name, at in problem.parts.items()}
+        return {name: found[name] for name in problem.reported_outputs}
 
     @property
     def _problem(self) -> Problem:

@@ -231,6 +231,13 @@ class ThresholdBox:
         ]
         return np.column_stack(columns) if columns else np.zeros((len(y), 0))
 
+    def governing(self, y: FloatArray, thresholds: FloatArray, parts: Sequence[int]) -> NDArray[np.int64]:
+        """Return for each row (n) which of the parts of an output, columns of y (n x q), is closest to breaking a limit on it."""
+        relative = self.violations(y, thresholds) / self.scales
+        columns = np.array([self.outputs.index(name) for c in self.constraints for name in c.output_names])
+        mine = np.flatnonzero(np.isin(columns, parts))
+        return np.asarray(columns[mine[relative[:, mine].argmax(axis=1)]])
+
     def feasible(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
         """Tell for each row whether every requirement is obeyed within the tolerance."""
         obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * self.scales

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged, part_counts
 from cbabo.domain.space import Point
 from cbabo.evaluators.function import Outcome
 from cbabo.storage.store import StudyStore
@@ -54,7 +54,10 @@ class Trials:
             "seconds": outcome.seconds,
             "worker": outcome.worker[:255] or None,
         }
-        return judged(self._store.record.problem, self._store.finish(id, values))
+        finished = self._store.finish(id, values)
+        problem = self._store.record.problem
+        counts = part_counts(problem, self._store.first_measured())
+        return judged(problem.expanded(counts), counts, finished)
 
     def start(self, point: Point, thresholds: Mapping[str, float]) -> Trial:
         """Begin one evaluation outside the budget, for the answer to these limits."""

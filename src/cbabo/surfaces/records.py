@@ -93,6 +93,7 @@ def evaluation_record(row: Evaluation) -> dict[str, Any]:
         "kind": row.kind,
         "point": dict(row.point),
         "outputs": dict(row.outputs),
+        "sem": dict(row.sem),
         "failure": row.failure,
         "cause": row.cause,
         "started": None if row.started is None else row.started.isoformat(timespec="seconds"),

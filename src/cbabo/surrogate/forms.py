@@ -20,6 +20,7 @@ from cbabo.surrogate.gp import Hyperparameters, Surrogates
 from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.noise import TUNING as NOISE
 from cbabo.surrogate.noise import Measurements, RowNoise
+from cbabo.surrogate.sharing import Sharing
 from cbabo.surrogate.warp import Warp
 
 
@@ -89,12 +90,17 @@ class Forms:
         return bool(((self.family == kernel.ADDITIVE) == (other.family == kernel.ADDITIVE)).all())
 
     def fit(
-        self, x: Tensor, y: Tensor, warm: Hyperparameters | None, repeats: tuple[Measurements, Tensor] | None = None
+        self,
+        x: Tensor,
+        y: Tensor,
+        warm: Hyperparameters | None,
+        group: Tensor | None = None,
+        repeats: tuple[Measurements, Tensor] | None = None,
     ) -> Surrogates:
-        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms.
+        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms; group (q): see `fit`.
 
         repeats: the measurements whose means are y, and which outputs (q) are noisy. The noise of a warped output is taken as
-        the same everywhere in warped or in natural units, whichever is more likely.
+        the same everywhere in warped or in natural units, whichever is more likely; in warped units where it shares a kernel.
         """
         if (
             warm is not None
@@ -103,30 +109,31 @@ class Forms:
         ):
             warm = replace(warm, explored=0)
         if repeats is None:
-            return self._fit(x, y, warm, None)
+            return self._fit(x, y, warm, group, None)
         measurements, noisy = repeats
-        nowhere = torch.zeros_like(noisy)
         slope = self.warp.log_slope(y).exp()
-        in_warped_units = self._fit(x, y, warm, RowNoise.of(measurements, noisy, slope, nowhere))
-        curved = noisy & self.warp.curved
+        row_noise = RowNoise.of(measurements, noisy, slope, torch.zeros_like(noisy))
+        in_warped_units = self._fit(x, y, warm, group, row_noise)
+        curved = noisy & self.warp.curved & _alone(group, len(noisy))
         if not bool(curved.any()):
             return in_warped_units
         # Slopes at the measured values would give more weight to whatever noise moved where the warp is flat.
         slope = self.warp.log_slope(self.warp.inverse(in_warped_units.mean(x))).exp()
         warm = in_warped_units.hyperparameters
-        in_natural_units = self._fit(x, y, warm, RowNoise.of(measurements, noisy, slope, curved))
+        in_natural_units = self._fit(x, y, warm, group, RowNoise.of(measurements, noisy, slope, curved))
         values = [s.hyperparameters.value for s in (in_natural_units, in_warped_units)]
         assert values[0] is not None
         assert values[1] is not None
         scaled = curved & (values[0] < values[1])
         if not bool(scaled.any()):
             return in_warped_units
-        found = in_natural_units
-        if not bool((scaled == curved).all()):
-            found = self._fit(x, y, warm, RowNoise.of(measurements, noisy, slope, scaled))
-        return replace(found, hyperparameters=replace(found.hyperparameters, scaled_noise=scaled.double()))
+        if bool((scaled == curved).all()):
+            return in_natural_units
+        return self._fit(x, y, warm, group, RowNoise.of(measurements, noisy, slope, scaled))
 
-    def _fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None, row_noise: RowNoise | None) -> Surrogates:
+    def _fit(
+        self, x: Tensor, y: Tensor, warm: Hyperparameters | None, group: Tensor | None, row_noise: RowNoise | None
+    ) -> Surrogates:
         return fit(
             x,
             self.warp.forward(y),
@@ -136,8 +143,16 @@ class Forms:
             stretch=self.stretch,
             tolerance=TUNING.tolerance,
             growth=TUNING.growth,
+            group=group,
             row_noise=row_noise,
         )
+
+
+def _alone(group: Tensor | None, q: int) -> Tensor:
+    """Return which outputs (q) share their kernel with no other."""
+    if group is None:
+        return torch.ones(q, dtype=torch.bool)
+    return (group.unsqueeze(0) == group.unsqueeze(1)).sum(0) == 1
 
 
 def choose(
@@ -147,16 +162,23 @@ def choose(
     ratio: Tensor,
     present: Forms,
     fitted: Surrogates,
+    group: Tensor | None = None,
     repeats: tuple[Measurements, Tensor] | None = None,
 ) -> Forms:
     """Return the selected forms for x (n x d, unit cube) and y (n x q, natural units); takes several fits of all outputs.
 
     ranges: q x 2, ranges of each output's limits (nan where it has none); ratio: d, log(upper / lower bound) of each variable, 0
-    where it does not exist; present: the current forms; fitted: surrogates of the current forms; repeats: as `Forms.fit` takes
-    them. A warp of a noisy output is at least as wide as a few standard deviations of its noise.
+    where it does not exist; present: the current forms; fitted: surrogates of the current forms; group: q, outputs with the same
+    one get the same kind of form, and the same kernel; repeats: as `Forms.fit` takes them. A warp of a noisy output is at least
+    as wide as a few standard deviations of its noise.
     """
+    sharing = Sharing.of(torch.arange(y.shape[1]) if group is None else group)
+    if not sharing.is_trivial:  # Groups may have been formed anew since the current forms were chosen.
+        present = replace(
+            present, family=_of_first(present.family, sharing), stretch=_of_first(present.stretch, sharing)
+        )
     mean, _ = fitted.leave_one_out()
-    error = ((mean - fitted.y) / fitted.scale).square().mean(0).sqrt()
+    error = _largest(((mean - fitted.y) / fitted.scale).square().mean(0).sqrt(), sharing)
     due = (error > TUNING.exact_error).nonzero().squeeze(-1)
     if not len(due):
         return present
@@ -170,7 +192,9 @@ def choose(
         min_width = torch.where(noisy, NOISE.warp_width * noise_std, 0.0)
         present = replace(present, warp=replace(present.warp, width=torch.maximum(present.warp.width, min_width)))
         row_noise = row_noise.at(keep, due)
-    comparison = _Comparison(x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due), row_noise)
+    comparison = _Comparison(
+        x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due), sharing.group[due], row_noise
+    )
     best = _forms_of(present, due)
     warps = _candidate_warps(y[:, due], ranges[due], best.warp, min_width[due])
     best = comparison.select(best, [replace(best, warp=w) for w in warps])
@@ -199,11 +223,13 @@ class _Comparison:
     y: Tensor
     warm: Hyperparameters
     """Hyperparameters of the current forms."""
+    group: Tensor
+    """q, the group of each output."""
     row_noise: RowNoise | None = None
     """Noise of every row; None: the same for all."""
 
     def select(self, present: Forms, others: list[Forms]) -> Forms:
-        """Return the best form of each output: the current one unless another is clearly better."""
+        """Return the best form of each output: the current one unless another is clearly better for its group."""
         candidates = [present, *others]
         # Where lengthscales have the same meaning, fits start at the current hyperparameters.
         near = [c for c in candidates if c.same_lengthscales(present)]
@@ -219,11 +245,12 @@ class _Comparison:
 
     def among(self, outputs: Tensor) -> _Comparison:
         """Return the comparison for some outputs (indices) only."""
+        warm = _hyperparameters_of(self.warm, outputs)
         noise = None if self.row_noise is None else self.row_noise.at(torch.arange(len(self.x)), outputs)
-        return _Comparison(self.x, self.y[:, outputs], _hyperparameters_of(self.warm, outputs), noise)
+        return _Comparison(self.x, self.y[:, outputs], warm, self.group[outputs], noise)
 
     def _log_densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
-        """Return the log posterior density of the outputs (q) for each candidate, by one fit of all of them."""
+        """Return the log posterior density of each output's group (q) for each candidate, by one fit of all of them."""
         n, q = self.y.shape
         fitted = fit(
             self.x,
@@ -235,11 +262,16 @@ class _Comparison:
             stretch=torch.cat([f.stretch for f in candidates]),
             tolerance=TUNING.comparison_tolerance,
             max_rounds=TUNING.comparison_rounds,
+            group=torch.cat([self.group + i * (int(self.group.max()) + 1) for i in range(len(candidates))]),
             row_noise=None if self.row_noise is None else self.row_noise.repeated(len(candidates)),
         )
         assert fitted.hyperparameters.value is not None
         log = -n * (fitted.hyperparameters.value + fitted.scale.log())
-        return [part + f.warp.log_slope(self.y).sum(0) for part, f in zip(log.split(q), candidates, strict=True)]
+        sharing = Sharing.of(self.group)
+        return [
+            _summed(part + f.warp.log_slope(self.y).sum(0), sharing)
+            for part, f in zip(log.split(q), candidates, strict=True)
+        ]
 
     def _start(self, c: int) -> Hyperparameters:
         """Return the current hyperparameters, repeated for c candidates."""
@@ -251,6 +283,21 @@ class _Comparison:
             None if warm.curvature is None else warm.curvature.repeat(c, 1, 1),
             explored=len(self.x),
         )
+
+
+def _largest(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the largest value (q) of non-negative t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).amax(-1).squeeze(-1))
+
+
+def _of_first(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return for each output what the first output of its group has; t: q x ...."""
+    return sharing.each(sharing.once(t))
+
+
+def _summed(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the sum (q) of t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).sum(-1).squeeze(-1))
 
 
 def _natural_noise(warp: Warp, y: Tensor, fitted: Surrogates) -> Tensor:

@@ -5,7 +5,7 @@ Symbols and shapes
     x        n x d    evaluated points, unit cube; y  n x q  their outputs, natural units
     m, s     q        centre and scale of each output; z = (y - m) / s, q x n
     l, eta, c   q x d, q, q   lengthscales, noise variance and constant mean, of z
-    L        q x n x n   Cholesky factor of K = k(x, x) + eta I
+    L        g x n x n   Cholesky factor of K = k(x, x) + eta I, for each group of outputs that share k and eta (`sharing`)
     a        q x n    K^-1 (z - c)
 
 At a query point with correlations k to the data the posterior has mean = m + s (c + k'a) and variance = s^2 (1 - |v|^2) with v
@@ -28,6 +28,7 @@ from torch import Tensor
 from cbabo.errors import MissingExtraError, SurrogateError
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, check_query, standardisation
+from cbabo.surrogate.sharing import Sharing
 
 if TYPE_CHECKING:
     from botorch.models import ModelListGP
@@ -88,13 +89,29 @@ class Hyperparameters:
     """q x d, stretch of each output's variables near their lower bounds; None: no variable is stretched."""
     nugget: Tensor | None = None
     """q, share of the noise variance that standard deviations contain where there is an amplitude; None: all of it."""
-    scaled_noise: Tensor | None = None
-    """q, 1 where the noise is the same everywhere in natural units, so that the output's warp scales it; None: nowhere."""
+    noise_kind: Tensor | None = field(default=None, metadata={"dtype": torch.int64})
+    """q, kind of noise of each output (see `noise`); None: every row of the data is one measurement."""
 
     @property
     def contained_noise(self) -> Tensor:
         """The noise variances (q) that standard deviations contain where there is an amplitude."""
         return self.noise if self.nugget is None else self.noise * self.nugget
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        """Which outputs have the same kernel and noise, and so the same covariance matrix."""
+        return Sharing.of_rows(self.lengthscales, self.noise, self.family, self.stretch, self.noise_kind)
+
+    @cached_property
+    def of_groups(self) -> Hyperparameters:
+        """The kernel and the noise of each group of outputs that share them; constants and amplitudes are the outputs' own."""
+        if self.sharing.is_trivial:
+            return self
+        take = self.sharing.once
+        family, stretch = (None if t is None else take(t) for t in (self.family, self.stretch))
+        return Hyperparameters(
+            take(self.lengthscales), take(self.noise), take(self.constant), family=family, stretch=stretch
+        )
 
     def stretched(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the inputs of the kernel for points x (b x d): b x d or q x b x d, and their derivative by x (None: 1)."""
@@ -133,18 +150,18 @@ class Surrogates:
     relative_noise: Tensor | None = field(repr=False)
     """q x n, noise variance of each row relative to that of its output (see `noise`); None: 1."""
     factor: Tensor = field(repr=False, metadata={"stored": False})
-    """q x n x n, lower triangular: L."""
+    """g x n x n, lower triangular: L."""
     weights: Tensor = field(repr=False, metadata={"stored": False})
     """q x n: a."""
 
     def predict(self, x: Tensor) -> Prediction:
         """Return means and standard deviations at x (b x d) with what derivatives without autograd need; not chunked."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
-        u, stretch_slope = h.stretched(x)
-        k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
+        h, shared = self.hyperparameters, self._shared
+        u, stretch_slope = shared.stretched(x)
+        k, slope = kernel.correlation_and_slope(kernel.left(u, shared.lengthscales), self._right, shared.family)
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
-        variance = (1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance)
+        variance = h.sharing.each((1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance))
         if h.amplitude is not None:
             variance = (variance + h.contained_noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
         return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, stretch_slope, slope, v)
@@ -158,7 +175,7 @@ class Surrogates:
     def mean(self, x: Tensor) -> Tensor:
         """Return means (b x q, natural units) at x (b x d), several times cheaper than with standard deviations."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
+        h = self._shared
         return torch.cat(
             [
                 self._mean(kernel.correlation(kernel.left(h.stretched(part)[0], h.lengthscales), self._right, h.family))
@@ -169,15 +186,17 @@ class Surrogates:
     def mean_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return means (b x q, natural units) and their derivatives by x (b x q x d) at x (b x d)."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
+        h, sharing = self._shared, self.hyperparameters.sharing
         parts = []
         with torch.no_grad():
             for part in _chunks(x, self._chunk):
                 u, stretch_slope = h.stretched(part)
                 k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
-                gradient = self._input_gradient(
-                    slope * self.weights.unsqueeze(-2), u, stretch_slope
-                ) * h.lengthscales.pow(-2).unsqueeze(-2)
+                if sharing.is_trivial:
+                    gradient = self._input_gradient(slope * self.weights.unsqueeze(-2), u, stretch_slope)
+                else:
+                    gradient = self._shared_gradient(slope, u, stretch_slope)
+                gradient = gradient * sharing.each(h.lengthscales.pow(-2)).unsqueeze(-2)
                 parts.append((self._mean(k), gradient.transpose(0, 1)))
         mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return mean, gradient * self.scale.unsqueeze(-1)
@@ -187,12 +206,18 @@ class Surrogates:
 
         Hyperparameters are not refitted, so that there is a closed form: z_i - a_i / P_ii and variance 1 / P_ii with P = K^-1.
         """
-        precision = torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
+        sharing = self.hyperparameters.sharing
+        precision = sharing.each(torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1))
         z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
         mean = (z - self.weights / precision).T * self.scale + self.centre
         amplitude = self.hyperparameters.amplitude
         scale = self.scale if amplitude is None else self.scale * amplitude.sqrt()
         return mean, precision.rsqrt().T * scale
+
+    def whitened(self, t: Tensor) -> Tensor:
+        """Return L^-1 t (q x n) for t (q x n)."""
+        sharing = self.hyperparameters.sharing
+        return sharing.outputs(torch.linalg.solve_triangular(self.factor, sharing.columns(t), upper=False))
 
     def observation_std(self, std: Tensor) -> Tensor:
         """Return the standard deviations of one measurement (b x q), for those that predictions have (b x q)."""
@@ -258,33 +283,62 @@ class Surrogates:
             )
         return condition(x, y, hyperparameters, centre, scale, relative_noise)
 
+    @property
+    def _shared(self) -> Hyperparameters:
+        return self.hyperparameters.of_groups
+
+    @cached_property
+    def _weight_columns(self) -> Tensor:
+        """The weights as columns of each group, g x n x P."""
+        return self.hyperparameters.sharing.columns(self.weights).contiguous()
+
+    @cached_property
+    def _weighted_points(self) -> Tensor:
+        """Weights times ones and points, g x n x P (1 + d): for the gradients of outputs that share a kernel."""
+        points = self._ones_and_x if self._ones_and_x.ndim == 3 else self._ones_and_x.unsqueeze(0)
+        return (self._weight_columns.unsqueeze(-1) * points.unsqueeze(2)).flatten(2)
+
     @cached_property
     def _right(self) -> Tensor:
-        h = self.hyperparameters
+        h = self._shared
         return kernel.right(h.stretched(self.x)[0], h.lengthscales).contiguous()
 
     @cached_property
     def _ones_and_x(self) -> Tensor:
-        """Ones beside the centred points: n x (1 + d), or q x n x (1 + d) where variables are stretched."""
-        u = self.hyperparameters.stretched(self.x)[0]
+        """Ones beside the centred points: n x (1 + d), or g x n x (1 + d) where variables are stretched."""
+        u = self._shared.stretched(self.x)[0]
         return torch.cat([torch.ones_like(u[..., :1]), u - kernel.CENTRE], dim=-1)
 
     @property
     def _chunk(self) -> int:
-        return max(1, TUNING.chunk_elements // self.weights.numel())
+        return max(1, TUNING.chunk_elements // (len(self.factor) * len(self.x)))
 
     def _mean(self, k: Tensor) -> Tensor:
-        z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
+        h = self.hyperparameters
+        z = h.sharing.outputs(torch.bmm(k, self._weight_columns)).T + h.constant
         return z * self.scale + self.centre
+
+    def _shared_gradient(self, slope: Tensor, u: Tensor, stretch_slope: Tensor | None) -> Tensor:
+        """Return the gradients (q x b x d) of outputs that share kernels, without lengthscales; slope: k', g x b x n."""
+        h, sharing, d = self._shared, self.hyperparameters.sharing, self.x.shape[1]
+        if h.family is not None and bool((h.family == kernel.ADDITIVE).any()):
+            coefficients = sharing.each(slope) * self.weights.unsqueeze(-2)
+            return self._input_gradient(coefficients, u, stretch_slope, sharing.group)
+        sums = torch.bmm(slope, self._weighted_points).unflatten(2, (sharing.size, 1 + d))  # g x b x P x (1 + d)
+        centred = (u - kernel.CENTRE).unsqueeze(-2)
+        gradient = sums[..., 1:] - sums[..., :1] * centred
+        gradient = gradient if stretch_slope is None else gradient * stretch_slope.unsqueeze(-2)
+        return sharing.outputs(gradient)
 
     def _input_gradient(
         self, coefficients: Tensor, u: Tensor, stretch_slope: Tensor | None, at: Tensor | None = None
     ) -> Tensor:
         """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, k' included) of the data.
 
-        u: inputs of the kernel at the query points; stretch_slope: their derivative by x; at: the outputs o, all if None.
+        u: inputs of the kernel at the query points; stretch_slope: their derivative by x; at: the groups (o) of the outputs, all
+        of them if None.
         """
-        h, points = self.hyperparameters, self._ones_and_x
+        h, points = self._shared, self._ones_and_x
         if at is not None and stretch_slope is not None:
             points, u, stretch_slope = points[at], u[at], stretch_slope[at]
         sums = coefficients @ points
@@ -323,12 +377,13 @@ class Prediction:
             on_mean, on_std = (weight_mean * s.scale).T, (weight_std * self._std_factor).T
             used = ((weight_mean != 0) | (weight_std != 0)).any(0)
             factor, weights, slope, v = s.factor, s.weights, self._slope, self._v
-            inverse_square = s.hyperparameters.lengthscales.pow(-2)
+            sharing = s.hyperparameters.sharing
+            inverse_square = s._shared.lengthscales.pow(-2)
             at = None
-            if not bool(used.all()):
-                at = used.nonzero().squeeze(-1)
-                on_mean, on_std, factor, weights = on_mean[at], on_std[at], factor[at], weights[at]
-                slope, v, inverse_square = slope[at], v[at], inverse_square[at]
+            if not (bool(used.all()) and sharing.is_trivial):
+                on_mean, on_std, weights = on_mean[used], on_std[used], weights[used]
+                at = sharing.group[used]
+                factor, v, slope, inverse_square = factor[at], v[at], slope[at], inverse_square[at]
             w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
             w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
             return (
@@ -378,18 +433,21 @@ def assembled(
     factor: Tensor,
     relative_noise: Tensor | None = None,
 ) -> Surrogates:
-    """Return surrogates of tensors that are not copied; factor: L (q x n x n) of these hyperparameters."""
-    residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
-    weights = torch.cholesky_solve(residual, factor).squeeze(-1)
+    """Return surrogates of tensors that are not copied; factor: L (g x n x n) of these hyperparameters."""
+    sharing = hyperparameters.sharing
+    residual = sharing.columns(((y - centre) / scale - hyperparameters.constant).T)
+    weights = sharing.outputs(torch.cholesky_solve(residual, factor))
     return Surrogates(x, y, hyperparameters, centre, scale, relative_noise, factor, weights)
 
 
 def factorise(x: Tensor, h: Hyperparameters, relative_noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return L (q x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
+    """Return L (g x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
+    sharing, h = h.sharing, h.of_groups
+    of_rows = None if relative_noise is None else sharing.once(relative_noise)
 
     def diagonal(noise: Tensor) -> Tensor:
         row = noise.unsqueeze(-1)
-        return 1.0 + (row.expand(-1, len(x)) if relative_noise is None else row * relative_noise)
+        return 1.0 + (row.expand(-1, len(x)) if of_rows is None else row * of_rows)
 
     u, noise = h.stretched(x)[0], h.noise
     k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
@@ -401,12 +459,12 @@ def factorise(x: Tensor, h: Hyperparameters, relative_noise: Tensor | None = Non
         noise[bad] *= TUNING.noise_factor
         if bool((noise[bad] > TUNING.max_noise).any()):
             raise SurrogateError(
-                f"Expected a covariance matrix with a Cholesky factor, got none for output {int(bad[0])} with any noise variance "
-                f"up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
+                f"Expected a covariance matrix with a Cholesky factor, got none for output {int(sharing.first[bad[0]])} with any "
+                f"noise variance up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
             )
         k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
         factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
-    return factor, noise
+    return factor, sharing.each(noise)
 
 
 def check_same_problem(hyperparameters: Hyperparameters, x: Tensor, y: Tensor) -> None:

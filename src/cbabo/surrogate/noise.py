@@ -4,6 +4,7 @@ Symbols and shapes
     n, q     distinct measured designs, outputs
     y        n x q    mean of the measurements of each design, natural units
     count    n        number of measurements of each design
+    weight            of one measurement: the typical squared standard error of its output over its own; 1 where none was stated
     spread   n x q    sum of squares of the measurements about their mean, natural units squared
     eta      q        noise variance of one measurement, in units of the surrogates (see `gp`)
 
@@ -22,11 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.evaluations import Evaluations
+from cbabo.numerics.arrays import FloatArray
 
 NoisePolicy = Literal["detect", "none", "smooth"]
 """detect: outputs that differ between two measurements of a design are noisy. none: the same, but no evaluation is spent on a
 repeat. smooth: all outputs count as noisy, also where repeats agree."""
+
+EXACT, WARPED, NATURAL = 0, 1, 2
+"""Kinds of noise: none; the same variance everywhere in the units of the surrogates; the same in natural units."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class NoiseTuning:
     """Smallest slope of a warp by which noise is scaled; smaller ones would make the covariance matrix singular."""
     warp_width: float = 5.0
     """Smallest width of a warp in standard deviations of the noise: a narrower one would distort the noise."""
+    max_weight: float = 1e4
+    """Largest weight of one measurement relative to a typical one: larger ones would make the covariance matrix singular."""
     suspicious: float = 1e-3
     """Noise variance, as a share of the output's variance, from which on an output without repeats is not taken as exact."""
 
@@ -66,23 +73,32 @@ class Measurements:
     y: Tensor
     count: Tensor
     spread: Tensor
+    precision: Tensor
+    """n x q, number of measurements of each design, each weighed by its standard error where one was stated."""
+    stated: Tensor
+    """q, whether standard errors were stated for an output."""
 
     @classmethod
     def of(cls, complete: Evaluations) -> Measurements:
         """Collect the measurements of each design."""
-        designs: dict[tuple[float, ...], list[Evaluation]] = {}
-        for e in complete:
-            designs.setdefault(tuple(e.point.values()), []).append(e)
-        y = [Evaluations(complete.problem, tuple(rows)).y for rows in designs.values() if len(rows) > 1]
-        first = Evaluations(complete.problem, tuple(rows[0] for rows in designs.values()))
-        mean, spread, count = first.y.copy(), np.zeros_like(first.y), np.ones(len(first))
-        repeated = [i for i, rows in enumerate(designs.values()) if len(rows) > 1]
-        for i, values in zip(repeated, y, strict=True):
-            offset = values - values[0]  # Equal measurements have exactly their value as the mean.
-            mean[i] = values[0] + offset.mean(0)
-            spread[i] = np.square(offset - offset.mean(0)).sum(0)
-            count[i] = len(values)
-        return cls(first, *(torch.from_numpy(part) for part in (mean, count, spread)))
+        designs: dict[tuple[float, ...], list[int]] = {}
+        for i, e in enumerate(complete):
+            designs.setdefault(tuple(e.point.values()), []).append(i)
+        first = Evaluations(complete.problem, tuple(complete[rows[0]] for rows in designs.values()))
+        weights = _weights(complete.sem)
+        mean, spread, precision = first.y.copy(), np.zeros_like(first.y), np.ones_like(first.y)
+        for i, rows in enumerate(designs.values()):
+            precision[i] = weights[rows].sum(0)
+            if len(rows) > 1:
+                offset = (
+                    complete.y[rows] - complete.y[rows[0]]
+                )  # Equal measurements have exactly their value as the mean.
+                centre = (offset * weights[rows]).sum(0) / precision[i]
+                mean[i] += centre
+                spread[i] = (weights[rows] * np.square(offset - centre)).sum(0)
+        count = np.array([float(len(rows)) for rows in designs.values()])
+        stated = (complete.sem > 0.0).any(0)
+        return cls(first, *(torch.from_numpy(part) for part in (mean, count, spread, precision, stated)))
 
     @property
     def x(self) -> Tensor:
@@ -107,13 +123,26 @@ class Measurements:
 
     def noisy(self, policy: NoisePolicy) -> Tensor:
         """Tell which outputs (q) are noisy."""
-        return torch.ones_like(self.differs) if policy == "smooth" else self.differs
+        return torch.ones_like(self.differs) if policy == "smooth" else self.differs | self.stated
+
+
+def _weights(sem: FloatArray) -> FloatArray:
+    """Return the weights (m x q) of measurements with these standard errors (nan where none was stated)."""
+    known = np.isfinite(sem) & (sem > 0.0)
+    square = np.where(known, np.square(sem), np.nan)
+    typical = np.array(
+        [np.median(column[ok]) if ok.any() else 1.0 for column, ok in zip(square.T, known.T, strict=True)]
+    )
+    weights = np.where(known, typical / np.where(known, square, 1.0), 1.0)
+    return np.clip(weights, 1.0 / TUNING.max_weight, TUNING.max_weight)
 
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
     """The noise of every row of the data, relative to the noise variance eta of its output."""
 
+    kind: Tensor
+    """q, EXACT, WARPED or NATURAL."""
     relative: Tensor
     """q x n, noise variance of each row in units of eta: 1 for a single measurement."""
     repeats: Tensor
@@ -130,19 +159,23 @@ class RowNoise:
         """
         slope = slope.clamp_min(TUNING.min_slope)
         factor = torch.where(scaled, slope, 1.0).square()
-        relative = torch.where(noisy, factor / measurements.count.unsqueeze(-1), 1.0)
+        relative = torch.where(noisy, factor / measurements.precision, 1.0)
         repeats = noisy * (measurements.count - 1.0).sum()
         spread = torch.where(noisy, (measurements.spread * (slope.square() / factor)).sum(0), 0.0)
-        return cls(relative.T.contiguous(), repeats, spread)
+        kind = torch.where(noisy, torch.where(scaled, NATURAL, WARPED), EXACT)
+        return cls(kind, relative.T.contiguous(), repeats, spread)
 
     def at(self, rows: Tensor, outputs: Tensor) -> RowNoise:
         """Return the noise of some rows and outputs (indices)."""
-        return RowNoise(self.relative[outputs][:, rows].contiguous(), self.repeats[outputs], self.spread[outputs])
+        relative = self.relative[outputs][:, rows].contiguous()
+        return RowNoise(self.kind[outputs], relative, self.repeats[outputs], self.spread[outputs])
 
     def repeated(self, times: int) -> RowNoise:
         """Return the same for data whose outputs stand there several times, one block after the other."""
-        return RowNoise(self.relative.repeat(times, 1), self.repeats.repeat(times), self.spread.repeat(times))
+        parts = (self.kind, self.repeats, self.spread)
+        kind, repeats, spread = (part.repeat(times) for part in parts)
+        return RowNoise(kind, self.relative.repeat(times, 1), repeats, spread)
 
     def without_repeats(self) -> RowNoise:
         """Return the noise of the rows alone."""
-        return RowNoise(self.relative, torch.zeros_like(self.repeats), torch.zeros_like(self.spread))
+        return RowNoise(self.kind, self.relative, torch.zeros_like(self.repeats), torch.zeros_like(self.spread))

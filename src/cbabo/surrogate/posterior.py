@@ -27,9 +27,10 @@ from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp,
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from cbabo.surrogate.forms import with_plain
 from cbabo.surrogate.limits import Limits
+from cbabo.surrogate.noise import NATURAL, Measurements, NoisePolicy, RowNoise
 from cbabo.surrogate.noise import TUNING as NOISE
-from cbabo.surrogate.noise import Measurements, NoisePolicy, RowNoise
 from cbabo.surrogate.prequential import PrequentialErrors
+from cbabo.surrogate.sharing import Sharing, split_by_relevance
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class FitState:
     """How many evaluations there were when the outputs' forms were chosen."""
     prequential: PrequentialErrors | None = None
     """Predictions of proposed designs, and the errors of earlier ones; None where surrogates are not calibrated."""
+
+    def for_outputs(self, q: int) -> FitState:
+        """Return this state, or that before the first fit if it is of another number of outputs, as after parts were found."""
+        h = self.hyperparameters
+        return self if h is None or len(h.noise) == q else FitState()
 
     @property
     def forms(self) -> Forms | None:
@@ -135,11 +141,10 @@ class Posterior:
         s, warp = self.surrogates, self.warp
         std = s.noise_std if self.kappa is None else s.noise_std / self.kappa
         if warp is not None:
-            scaled = s.hyperparameters.scaled_noise
+            kind = s.hyperparameters.noise_kind
+            scaled = torch.zeros_like(self.exact) if kind is None else kind == NATURAL
             slope = warp.log_slope(warp.inverse(s.y).median(0).values).exp()
-            std = std / torch.where(
-                warp.curved & (torch.zeros_like(slope) if scaled is None else scaled).eq(0), slope, 1.0
-            )
+            std = std / torch.where(warp.curved & ~scaled, slope, 1.0)
         return torch.where(self.exact, 0.0, std)
 
     def measured_probability(self, query: Query) -> FloatArray:
@@ -149,9 +154,9 @@ class Posterior:
         """
         y = self.measured.y
         if self.exact is None or self.all_exact:
-            return np.asarray(query.box.obeyed(y, query.thresholds), dtype=np.float64)
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds), dtype=np.float64)
         n, s, limits = len(y), self.surrogates, self.limits
-        obeyed = query.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
+        obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
         mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
         slack = limits.bound(torch.from_numpy(query.theta))[:, None] - limits.sign * mean[:, limits.output]
         # Exact outputs are judged as they were measured.
@@ -192,14 +197,15 @@ class Posterior:
         warped = y if self.warp is None else self.warp.forward(y)
         exact, relative = self.exact, None
         if exact is not None:
-            noisy = found.noisy(policy) | ~exact
+            noisy = _noisy(found, policy) | ~exact
             exact = ~noisy
-            scaled = torch.zeros_like(noisy) if h.scaled_noise is None else h.scaled_noise.bool()
+            scaled = torch.zeros_like(noisy) if h.noise_kind is None else h.noise_kind == NATURAL
             assert self.warp is not None
             # Of what is not measured yet, the posterior mean tells the slope of the warp.
             slope = self.warp.log_slope(self.warp.inverse(s.mean(found.x))).exp()
-            relative = RowNoise.of(found, noisy, slope, scaled).relative if bool(noisy.any()) else None
-            h = replace(h, nugget=torch.where(exact, 1.0, 0.0 if h.nugget is None else h.nugget))
+            if bool(noisy.any()):
+                row_noise = RowNoise.of(found, noisy, slope, scaled)
+                relative, h = row_noise.relative, replace(h, noise_kind=row_noise.kind)
         surrogates = condition(found.x, warped, h, s.centre, s.scale, relative)
         return replace(self, measured=found.rows, surrogates=surrogates, exact=exact, counts=found.count)
 
@@ -212,6 +218,7 @@ def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     """Fit Gaussian processes with BoTorch's priors to the raw outputs of all measured designs."""
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
+    state = state.for_outputs(y.shape[1])
     return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
 
 
@@ -228,21 +235,24 @@ def fit_calibrated(
     whether limits are about one measurement, noise included, instead of the noise-free outputs.
     """
     measurements = Measurements.of(evaluations.complete)
-    noisy = measurements.noisy(policy)
+    noisy = _noisy(measurements, policy)
     repeats = (measurements, noisy) if bool(noisy.any()) else None
     x, y = measurements.x, measurements.y
     problem = evaluations.problem
+    state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
     count, formed = len(evaluations.complete), state.formed
     newly_noisy = noisy & _taken_as_exact(state)
     if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
         forms, formed = with_plain(forms, newly_noisy.nonzero().squeeze(-1)), 0
-    surrogates = forms.fit(x, y, state.hyperparameters, repeats)
+    group = _present_groups(problem, state.hyperparameters)
+    surrogates = forms.fit(x, y, state.hyperparameters, group, repeats)
     prequential = prequential.measured(x, y, forms.warp)
     if count >= max(initial_evaluations, TUNING.growth * formed):
-        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, repeats)
-        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, repeats), count
+        group = split_by_relevance(_groups(problem), _relevance(surrogates))
+        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, group, repeats)
+        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, group, repeats), count
         prequential = prequential.without_pending()
     kappa = measured_kappa(surrogates, initial_evaluations - (count - len(x)), prequential)
     surrogates = calibrated(surrogates, kappa)
@@ -267,6 +277,12 @@ def fit_calibrated(
     )
 
 
+def _noisy(measurements: Measurements, policy: NoisePolicy) -> Tensor:
+    """Return which outputs (q) are noisy: with one part of an output all of its parts, which may share a kernel."""
+    noisy, group = measurements.noisy(policy), _groups(measurements.rows.problem)
+    return (noisy & (group.unsqueeze(1) == group.unsqueeze(0))).any(1)
+
+
 def _taken_as_exact(state: FitState) -> Tensor | bool:
     """Return which outputs (q) the last fit took as exact."""
     h = state.hyperparameters
@@ -288,12 +304,39 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     kappa = ((mean - surrogates.y) / std).square().mean(0).sqrt()
     first = max(initial, len(surrogates.x) - TUNING.recent)
     if len(surrogates.x) - first >= TUNING.fewest_recent:
-        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T.unsqueeze(-1)
-        errors = torch.linalg.solve_triangular(surrogates.factor, z, upper=False).squeeze(-1)
+        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T
+        errors = surrogates.whitened(z)
         recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
     kappa = kappa.nan_to_num(1.0)
     return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
+
+
+def _groups(problem: Problem) -> Tensor:
+    """Return for every output (q) the first one that may share its kernel: parts of the same output under the same limits."""
+    limited: dict[str, list[str]] = {name: [] for name in problem.outputs}
+    for constraint in problem.constraints:
+        for name in constraint.output_names:
+            limited[name].append(constraint.name)
+    found = list(range(len(problem.outputs)))
+    for parts in problem.parts.values():
+        first: dict[tuple[str, ...], int] = {}
+        for j in parts:
+            found[j] = first.setdefault(tuple(limited[problem.outputs[j]]), j)
+    return torch.tensor(found)
+
+
+def _present_groups(problem: Problem, last: Hyperparameters | None) -> Tensor:
+    """Return the label of each output's group (q) that shares a kernel: as in the last fit, all parts of an output before."""
+    whole = _groups(problem)
+    if last is None:
+        return whole
+    return Sharing.of_rows(whole, last.lengthscales, last.noise, last.family, last.stretch).group
+
+
+def _relevance(surrogates: Surrogates) -> Tensor:
+    """Return how much each output depends on each variable (q x d): the root mean square of the derivatives at the data."""
+    return surrogates.mean_and_gradient(surrogates.x)[1].square().mean(0).sqrt()
 
 
 def _orientation(problem: Problem) -> Tensor:

@@ -213,6 +213,8 @@ class EvaluationRecord(_Body):
     kind: Literal["run", "import", "refine"]
     point: dict[str, float]
     outputs: dict[str, float]
+    sem: dict[str, float]
+    """Standard errors of outputs, where they were stated."""
     failure: str | None
     cause: Literal["design", "set-up"] | None
     started: str | None

@@ -105,7 +105,8 @@ class Spending:
         """Store what a design measured; where it was handed out for an answer, return that answer, measured."""
         self._study.tell(id, outputs, failed=failed)
         self._follower.forget()
-        told = next(row for row in self._study.evaluations if row.id == id)
+        evaluations = self._study.evaluations
+        told = next(row for row in evaluations if row.id == id)
         handed = self._handed.get(id)
         if handed is None or told.state != "complete":
             return told, None
