@@ -1,8 +1,9 @@
 """The default method: warped and calibrated Gaussian processes whose constrained problem is solved for each threshold.
 
 A batch holds answers to thresholds, which remove the surrogates' error where answers are, and designs that maximise the expected
-improvement over many thresholds (see `batch`). Answers aim at a stated probability of feasibility, and a measured design is
-returned where none is expected to be better. Refinement corrects an answer by the error just measured (see `correction`).
+improvement over many thresholds (see `batch`); with a focus, designs are chosen one after the other (see `focused`). Answers aim
+at a stated probability of feasibility, and a measured design is returned where none is expected to be better. Refinement corrects
+an answer by the error just measured (see `correction`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import correct
 from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
 from cbabo.methods.settings import DefaultSettings
@@ -42,6 +44,9 @@ class DefaultTuning:
 
     single_share: float = 0.6
     """Share of answers where a batch is a single design: the share of the usual batch, three of five."""
+    designs_per_end: int = 10
+    """Designs for each of which an end of the box is answered, strictest and most relaxed in turn: people ask for them, and no
+    other threshold is close."""
     least_gain: float = 1e-3
     """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
 
@@ -69,17 +74,19 @@ class DefaultMethod:
         focus: Focus | None,
     ) -> tuple[Tensor, Learner]:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
-        posterior = self.fit(evaluations, learner.fit)
-        query = self._thresholds(posterior.problem, learner, seed, focus)
-        chosen = choose_batch(
-            posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior,
-            query,
-            self._answers(size, learner.iteration),
-            size,
-            designs_of(posterior.problem, evaluations.failed, pending),
-            self.settings.probability,
-            child(seed, "batch", learner.iteration),
-        )
+        focused = focus is not None
+        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=focused)
+        posterior = fit_calibrated(evaluations, learner.fit, first)
+        after = posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior
+        taken = designs_of(posterior.problem, evaluations.failed, pending)
+        answers = self._answers(size, learner.iteration)
+        random = child(seed, "batch", learner.iteration)
+        if focus is not None:
+            query, weights = self._focused(posterior.problem, focus, random)
+            chosen = choose_focused(after, query, weights, answers, size, taken, random)
+        else:
+            query = self._thresholds(posterior.problem, learner, seed, size)
+            chosen = choose_batch(after, query, answers, size, taken, self.settings.probability, random)
         chosen = snapped(posterior.problem.space, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
@@ -159,16 +166,23 @@ class DefaultMethod:
         with one_thread():
             return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
 
-    def _thresholds(self, problem: Problem, learner: Learner, seed: int, focus: Focus | None) -> Query:
-        """Return the thresholds that a batch is chosen for."""
+    def _thresholds(self, problem: Problem, learner: Learner, seed: int, size: int) -> Query:
+        """Return the thresholds that a batch of this size for the whole box is chosen for."""
         box, count = problem.box, self.settings.batch_thresholds
-        if focus is not None:
-            drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
-            return Query.of(box, focus.array[list(dict.fromkeys(drawn.tolist()))])
         theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
-        if learner.iteration % 2:  # The ends of the box, in turn: people ask for them, and no other threshold is close.
-            theta[0] = float(learner.iteration // 2 % 2)
+        each = TUNING.designs_per_end
+        before, after = (i * min(size, each) // each for i in (learner.iteration, learner.iteration + 1))
+        if after > before:
+            theta[0] = float(before % 2)
         return Query.at(box, theta)
+
+    def _focused(self, problem: Problem, focus: Focus, random: np.random.Generator) -> tuple[Query, FloatArray]:
+        """Return the thresholds of the focus and their weights; of a large one some, drawn by weight."""
+        rows, weights, count = focus.array, np.array(focus.weights), self.settings.batch_thresholds
+        if len(weights) > count:
+            rows = rows[random.choice(len(weights), size=count, replace=False, p=weights)]
+            weights = np.full(count, 1.0 / count)
+        return Query.of(problem.box, rows), weights
 
     def _answers(self, size: int, iteration: int) -> int:
         """Return how many answers a batch of this size has, so that their share comes out over the iterations."""
