@@ -1,6 +1,6 @@
 """One limit vector: the regret of a focused study after 50, 100 and 200 evaluations, and of other optimisers.
 
-python benchmarks/focus.py run --table focus.csv [--methods cbabo LogcEI ...] [--problems ...] [--rows 0 1] [--seeds 3]
+python benchmarks/focus.py run --table focus.csv [--methods cbabo ...] [--problems ...] [--rows 0 1] [--seeds 3] [--budget 200]
 python benchmarks/focus.py show --table focus.csv
 
 Regret is that of the best measured design that obeys the limits, in percent of how far the optimum moves from the strictest to
@@ -41,28 +41,29 @@ ROUGH = ("ackley6_active", "ackley10_active", "c13", "keane18_bounded")
 OURS = "cbabo"
 METHODS = (OURS, "LogcEI", "BoTorch LogcEI", "SCBO", "Optuna")
 AFTER = (50, 100, 200)
-KEY = ["problem", "row", "seed", "method"]
+KEY = ["problem", "row", "seed", "budget", "method"]
 
 
 def regrets(name: str, row: int, y: FloatArray) -> list[float]:
-    """Return the regret after 50, 100 and 200 evaluations with outputs y (n x q, NaN where failed)."""
+    """Return the regret after 50, 100 and 200 evaluations with outputs y (n x q, NaN where failed); NaN where n is less."""
     known, box = truth(name), problems.get(name).problem.box
     feasible = box.feasible(y, np.broadcast_to(known.thresholds[row], (len(y), len(known.thresholds[row]))))
     f = np.where(feasible, y[:, 0], np.inf)
-    return [float(np.clip(100.0 * (f[:n].min() - known.f[row]) / known.span, -100.0, 100.0)) for n in AFTER]
+    regret = np.minimum.accumulate(np.clip(100.0 * (f - known.f[row]) / known.span, -100.0, 100.0))
+    return [float(regret[n - 1]) if n <= len(y) else np.nan for n in AFTER]
 
 
-def ours(name: str, row: int, seed: int) -> FloatArray:
+def ours(name: str, row: int, seed: int, budget: int) -> FloatArray:
     """Return the outputs of a focused study in the order of its evaluations."""
     shipped = problems.get(name)
     limits = shipped.problem.box.named(truth(name).thresholds[row])
     study = Study.create(shipped.problem, "sqlite://", seed=seed, focus=[limits])
-    study.run(shipped.evaluate, budget=max(AFTER), in_process=True)
+    study.run(shipped.evaluate, budget=budget, in_process=True)
     names = shipped.problem.outputs
     return np.array([[e.outputs.get(n, np.nan) for n in names] for e in study.evaluations])
 
 
-def baseline(name: str, row: int, seed: int, method: str) -> FloatArray:
+def baseline(name: str, row: int, seed: int, budget: int, method: str) -> FloatArray:
     """Return the outputs of a baseline in the order of its evaluations."""
     shipped = problems.get(name)
     space = shipped.problem.space
@@ -78,7 +79,7 @@ def baseline(name: str, row: int, seed: int, method: str) -> FloatArray:
     count = Settings.default().first_batch(space.dimension, focused=True)
     x = space.unit(space.array(latin_hypercube(space, count, seed, 0)))
     data = Data.of(*task.evaluate(x))
-    search(task, data, max(AFTER) - len(x), BASELINES[method])
+    search(task, data, budget - len(x), BASELINES[method])
     return np.array(y)
 
 
@@ -89,15 +90,14 @@ def run(arguments: argparse.Namespace) -> None:
         for row in arguments.rows:
             for name in arguments.problems:
                 for method in arguments.methods:
-                    if table.exists():
-                        found = pd.read_csv(table)
-                        if (found[KEY] == [name, row, seed, method]).all(axis=1).any():
-                            continue
+                    key = (name, row, seed, arguments.budget)
+                    if table.exists() and (pd.read_csv(table)[KEY] == [*key, method]).all(axis=1).any():
+                        continue
                     began = time.process_time()
                     with one_thread():
-                        y = ours(name, row, seed) if method == OURS else baseline(name, row, seed, method)
+                        y = ours(*key) if method == OURS else baseline(*key, method)
                     seconds = time.process_time() - began
-                    values = [name, row, seed, method, *regrets(name, row, y), seconds]
+                    values = [*key, method, *regrets(name, row, y), seconds]
                     line = pd.DataFrame([values], columns=[*KEY, *(f"regret@{n}" for n in AFTER), "seconds"])
                     line.to_csv(table, mode="a", header=not table.exists(), index=False)
                     print(*(f"{v:.4g}" if isinstance(v, float) else v for v in values), flush=True)
@@ -107,11 +107,11 @@ def show(arguments: argparse.Namespace) -> None:
     """Print means of the runs that all methods have, with intervals, for smooth and rough problems and for each."""
     found = pd.read_csv(arguments.table)
     found = found[found["method"].isin(arguments.methods)]
-    shared = found.groupby(KEY[:3])["method"].transform("nunique") == found["method"].nunique()
+    shared = found.groupby(KEY[:-1])["method"].transform("nunique") == found["method"].nunique()
     found = found[shared]
     found["kind"] = np.where(found["problem"].isin(SMOOTH), "smooth", "rough")
     for by in (["kind"], ["kind", "problem"]):
-        for where, group in found.groupby(by):
+        for where, group in found.groupby(["budget", *by]):
             print(*where)
             for method in arguments.methods:
                 rows = group[group["method"] == method]
@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=(*SMOOTH, *ROUGH))
     parser.add_argument("--rows", nargs="+", type=int, default=(0,))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", type=int, default=max(AFTER))
     arguments = parser.parse_args()
     (run if arguments.command == "run" else show)(arguments)
 

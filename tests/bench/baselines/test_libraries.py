@@ -24,16 +24,16 @@ def begun(task: Task, count: int = 12) -> Data:
 def test_a_few_evaluations_improve_on_the_initial_ones(strategy: Strategy) -> None:
     task = Task(problems.get("gkxwc1"), np.array([0.5]), 0)
     data = begun(task)
-    outcome = search(task, data, 8, strategy)
+    outcome = search(task, data, 4, strategy)
     assert outcome.feasible
-    assert outcome.data.made == 20
+    assert outcome.data.made == 16
     assert outcome.data.y[outcome.best, 0] < task.incumbent(data.y)
 
 
 @BOTH
 def test_the_same_seed_asks_for_the_same_designs(strategy: Strategy) -> None:
     task = Task(problems.get("gkxwc1"), np.array([0.5]), 3)
-    one, two = (search(task, begun(task), 2, strategy).data.x for _ in range(2))
+    one, two = (next(strategy(task, begun(task))) for _ in range(2))
     assert np.array_equal(one, two)
 
 
@@ -41,8 +41,8 @@ def test_the_same_seed_asks_for_the_same_designs(strategy: Strategy) -> None:
 def test_discrete_variables_have_legal_values(strategy: Strategy) -> None:
     shipped = problems.get("pressure_vessel_mixed")
     task = Task(shipped, shipped.problem.box.from_theta(np.full((1, len(shipped.problem.box.names)), 0.5))[0], 0)
-    x = search(task, begun(task), 2, strategy).data.x[12:]
-    assert np.array_equal(shipped.problem.space.snap(x), x)
+    x = next(strategy(task, begun(task)))
+    assert shipped.problem.space.snap(x[None])[0] == pytest.approx(x, abs=1e-12)
 
 
 class Failing(Task):
@@ -59,18 +59,18 @@ def test_failed_designs_are_spent_and_teach_no_outputs(strategy: Strategy) -> No
     task = Failing(problems.get("gkxwc1"), np.array([0.5]), 0)
     data = begun(task, 24)
     assert len(data.failed) == 12
-    outcome = search(task, data, 4, strategy)
-    assert outcome.data.made == 28
+    outcome = search(task, data, 2, strategy)
+    assert outcome.data.made == 26
     assert np.isfinite(outcome.data.y).all()
 
 
 @BOTH
 def test_with_nothing_feasible_they_look_for_feasibility(strategy: Strategy) -> None:
-    task = Task(problems.get("gkxwc1"), np.array([0.0]), 0)
-    data = begun(task)
-    worst = data.y[~task.feasible(data.y)]
-    data = Data.of(data.x[~task.feasible(data.y)], worst)
+    shipped = problems.get("three_truss")
+    task = Task(shipped, shipped.problem.box.from_theta(np.zeros((1, len(shipped.problem.box.names))))[0], 0)
+    every = begun(task, 40)
+    kept = ~task.feasible(every.y)
+    data = Data.of(every.x[kept][:12], every.y[kept][:12])
     assert task.incumbent(data.y) is None
-    violation = task.violations(data.y).max(1).min()
-    found = search(task, data, 5, strategy).data.y[len(data.y) :]
-    assert task.violations(found).max(1).min() < violation
+    found = search(task, data, 3, strategy).data.y[12:]
+    assert task.violations(found).max(1).max() < 0.5 * np.median(task.violations(data.y).max(1))
