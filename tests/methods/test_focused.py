@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.spatial.distance import cdist, pdist
 from cbabo import Constraint, Objective, Problem, Real, Settings, Study
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.focus import Focus
+from cbabo.domain.space import Point
 from cbabo.methods import batch
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.step import step
@@ -166,8 +168,30 @@ def test_a_focused_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(whole.evaluations) == 16
 
 
-def test_workers_are_kept_busy_by_a_focus() -> None:
+@pytest.mark.parametrize(
+    ("workers", "asynchronous", "sizes"), [(1, False, [10, 1, 1]), (3, False, [10, 3]), (3, True, [10, 1, 1])]
+)
+def test_batches_of_a_focused_run_are_as_large_as_what_is_evaluated_at_once(
+    monkeypatch: pytest.MonkeyPatch, workers: int, asynchronous: bool, sizes: list[int]
+) -> None:
+    found: list[int] = []
+
+    def spy(*given: object) -> tuple[list[Point], bytes]:
+        batch, state = step(*given)  # type: ignore[arg-type]
+        found.append(len(batch))
+        return batch, state
+
+    monkeypatch.setattr("cbabo.methods.step.step", spy)
     study = Study.create(rippled(), "sqlite://", focus=[{"c": -0.8}])
-    sizes = [len(study.ask(n)) for n in (10, 3, 1)]
-    assert sizes == [10, 3, 1]
-    assert len({tuple(e.point.values()) for e in study.evaluations}) == 14
+    with ThreadPoolExecutor(workers) as executor:
+        budget = 10 + len(sizes[1:])
+        study.run(simulate_rippled, budget, workers, None if workers == 1 else executor, asynchronous)
+    assert found == sizes
+
+
+def test_asking_by_hand_gives_as_many_as_are_asked_for() -> None:
+    study = Study.create(rippled(), "sqlite://", focus=[{"c": -0.8}])
+    for trial in study.ask(10):
+        study.tell(trial.id, simulate_rippled(trial.point))
+    assert [len(study.ask(n)) for n in (2, 1)] == [2, 1]
+    assert len({tuple(e.point.values()) for e in study.evaluations}) == 13
