@@ -15,6 +15,7 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.focus import Focus
 from cbabo.domain.query import Query
 from cbabo.methods.batch import choose_batch
+from cbabo.methods.default import DefaultMethod
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
@@ -354,6 +355,30 @@ def test_answers_and_discoveries_take_turns(
         step(evaluations, evaluations.running, Learner(iteration).to_bytes(), settings, 0)
     assert sum(seen) == pytest.approx(10 * size * share, abs=1)
     assert all(0 <= n <= size for n in seen)
+
+
+@pytest.mark.parametrize(
+    ("size", "ends"), [(1, {9: 0.0, 19: 1.0}), (5, {1: 0.0, 3: 1.0, 5: 0.0}), (20, {0: 0.0, 1: 1.0, 2: 0.0})]
+)
+def test_an_end_of_the_box_is_answered_for_every_ten_designs(
+    monkeypatch: pytest.MonkeyPatch, size: int, ends: dict[int, float]
+) -> None:
+    found: dict[int, float] = {}
+    iteration = 0
+
+    def spy(posterior: Posterior, query: Query, answers: int, *rest: object) -> torch.Tensor:
+        first = query.theta[0]
+        if set(first) <= {0.0, 1.0}:
+            assert answers > 0
+            found[iteration] = float(first[0])
+        return torch.zeros(size, 2, dtype=torch.float64)
+
+    monkeypatch.setattr("cbabo.methods.default.choose_batch", spy)
+    evaluations = evaluated(valley(), simulate_valley, 6)
+    settings = DEFAULT.replace(batch_size=size, answers_per_batch=3)
+    for iteration in range(max(ends) + 1):
+        DefaultMethod(settings).propose(evaluations, evaluations.running, Learner(iteration), 0, size, None)
+    assert found == ends
 
 
 # ---- risky regions

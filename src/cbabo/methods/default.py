@@ -1,8 +1,9 @@
 """The default method: warped and calibrated Gaussian processes whose constrained problem is solved for each threshold.
 
 A batch holds answers to thresholds, which remove the surrogates' error where answers are, and designs that maximise the expected
-improvement over many thresholds (see `batch`). Answers aim at a stated probability of feasibility, and a measured design is
-returned where none is expected to be better. Refinement corrects an answer by the error just measured (see `correction`).
+improvement over many thresholds (see `batch`); with a focus, designs are chosen one after the other (see `focused`). Answers aim
+at a stated probability of feasibility, and a measured design is returned where none is expected to be better. Refinement corrects
+an answer by the error just measured (see `correction`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import correct
 from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import (
     Designs,
@@ -53,6 +55,9 @@ class DefaultTuning:
 
     single_share: float = 0.6
     """Share of answers where a batch is a single design: the share of the usual batch, three of five."""
+    designs_per_end: int = 10
+    """Designs for each of which an end of the box is answered, strictest and most relaxed in turn: people ask for them, and no
+    other threshold is close."""
     least_gain: float = 1e-3
     """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
 
@@ -68,10 +73,7 @@ class DefaultMethod:
 
     def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
         """Fit warped and calibrated Gaussian processes, and the failure probability."""
-        s = self.settings
-        return fit_calibrated(
-            evaluations, state, s.initial_evaluations, s.noise, realisation=s.feasible_as == "realisation"
-        )
+        return self._fit(evaluations, state, self.settings.initial_evaluations)
 
     def propose(
         self,
@@ -83,19 +85,21 @@ class DefaultMethod:
         focus: Focus | None,
     ) -> tuple[Tensor, Learner]:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
-        posterior = self.fit(evaluations, learner.fit)
-        query = self._thresholds(posterior.problem, learner, seed, focus)
-        repeat = self._repeat(posterior, query, pending)
+        focused = focus is not None
+        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=focused)
+        posterior = self._fit(evaluations, learner.fit, first)
+        after = posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior
+        taken = designs_of(posterior.problem, evaluations.failed, pending)
+        repeat = self._repeat(posterior, pending)
         fresh = size - len(repeat)
-        chosen = choose_batch(
-            posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior,
-            query,
-            min(self._answers(size, learner.iteration), fresh),
-            fresh,
-            designs_of(posterior.problem, evaluations.failed, pending),
-            self.settings.probability,
-            child(seed, "batch", learner.iteration),
-        )
+        answers = min(self._answers(size, learner.iteration), fresh)
+        random = child(seed, "batch", learner.iteration)
+        if focus is not None:
+            query, weights = self._focused(posterior.problem, focus, random)
+            chosen = choose_focused(after, query, weights, answers, fresh, taken, random)
+        else:
+            query = self._thresholds(posterior.problem, learner, seed, size)
+            chosen = choose_batch(after, query, answers, fresh, taken, self.settings.probability, random)
         chosen = snapped(posterior.problem.space, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
@@ -198,31 +202,42 @@ class DefaultMethod:
         with one_thread():
             return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
 
-    def _repeat(self, posterior: Posterior, query: Query, pending: Evaluations) -> Tensor:
+    def _fit(self, evaluations: Evaluations, state: FitState, initial: int) -> Posterior:
+        """Fit after this many initial evaluations."""
+        realisation = self.settings.feasible_as == "realisation"
+        return fit_calibrated(evaluations, state, initial, self.settings.noise, realisation=realisation)
+
+    def _repeat(self, posterior: Posterior, pending: Evaluations) -> Tensor:
         """Return the design to be measured once more (1 x d), which shows whether outputs are noisy; none (0 x d) if it is known.
 
-        It is a design that answers a threshold of the batch, whose second measurement is of use if they are.
+        It is a good design for the nominal limits, whose second measurement is of use if they are.
         """
         x, counts = posterior.surrogates.x, posterior.counts
         known = counts is not None and bool((counts > 1).any())
         under_way = any(e.point == m.point for e in pending for m in posterior.measured)
         if not self.settings.measures_noise or known or under_way:
             return x[:0]
-        solver = solver_for(posterior)
-        middle = len(query) // 2
-        start = solver.starts(solver.bound(query.theta)[middle], 1)[0]
-        return torch.from_numpy(start[None])
+        solver, box = solver_for(posterior), posterior.problem.box
+        bound = solver.bound(Query.of(box, box.nominal).theta)[0]
+        return torch.from_numpy(solver.starts(bound, 1)[0][None])
 
-    def _thresholds(self, problem: Problem, learner: Learner, seed: int, focus: Focus | None) -> Query:
-        """Return the thresholds that a batch is chosen for."""
+    def _thresholds(self, problem: Problem, learner: Learner, seed: int, size: int) -> Query:
+        """Return the thresholds that a batch of this size for the whole box is chosen for."""
         box, count = problem.box, self.settings.batch_thresholds
-        if focus is not None:
-            drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
-            return Query.of(box, focus.array[list(dict.fromkeys(drawn.tolist()))])
         theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
-        if learner.iteration % 2:  # The ends of the box, in turn: people ask for them, and no other threshold is close.
-            theta[0] = float(learner.iteration // 2 % 2)
+        each = TUNING.designs_per_end
+        before, after = (i * min(size, each) // each for i in (learner.iteration, learner.iteration + 1))
+        if after > before:
+            theta[0] = float(before % 2)
         return Query.at(box, theta)
+
+    def _focused(self, problem: Problem, focus: Focus, random: np.random.Generator) -> tuple[Query, FloatArray]:
+        """Return the thresholds of the focus and their weights; of a large one some, drawn by weight."""
+        rows, weights, count = focus.array, np.array(focus.weights), self.settings.batch_thresholds
+        if len(weights) > count:
+            rows = rows[random.choice(len(weights), size=count, replace=False, p=weights)]
+            weights = np.full(count, 1.0 / count)
+        return Query.of(problem.box, rows), weights
 
     def _answers(self, size: int, iteration: int) -> int:
         """Return how many answers a batch of this size has, so that their share comes out over the iterations."""

@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from cbabo.domain.notation import number, sentence
 from cbabo.errors import InputError, shown
 
+FEWEST_INITIAL = 10
+"""Initial evaluations with a focus where there are five variables or less; two for each variable where there are more."""
+
 
 class Settings(BaseModel):
     """What both methods share. `Settings.default()` and `Settings.paper()` return the settings of a method.
@@ -30,10 +33,11 @@ class Settings(BaseModel):
     """Name of the method that these settings belong to."""
 
     initial_evaluations: int = Field(default=30, ge=2)
-    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it."""
+    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it. Under the default method a study
+    with a focus starts with 10, or two for each variable, if these are fewer."""
 
     batch_size: int = Field(default=5, ge=1)
-    """Evaluations proposed by one iteration."""
+    """Evaluations proposed by one iteration; under the default method with a focus, no more than are evaluated at a time."""
 
     hidden_layers: int = Field(default=3, ge=1)
     """Hidden layers of the network from thresholds to designs."""
@@ -61,6 +65,14 @@ class Settings(BaseModel):
 
     reward_weight: float = Field(default=50.0, ge=0)
     """lambda_r: reward for tightening a limit as asked, and penalty for loosening beyond the allowance."""
+
+    def first_batch(self, dimension: int, *, focused: bool) -> int:
+        """Return how many evaluations a study begins with, imported rows included."""
+        return self.initial_evaluations
+
+    def next_batch(self, at_once: int | None, *, focused: bool) -> int:
+        """Return how many designs an iteration proposes; at_once: how many will be evaluated at the same time, if known."""
+        return self.batch_size
 
     if not TYPE_CHECKING:  # mypy knows the fields
 
@@ -161,6 +173,15 @@ class DefaultSettings(Settings):
     def measures_noise(self) -> bool:
         """Whether a design is measured twice to find out whether outputs are noisy."""
         return self.noise == "detect"
+
+    def first_batch(self, dimension: int, *, focused: bool) -> int:
+        """Return how many evaluations a study begins with: fewer with a focus, which is served by designs chosen one by one."""
+        few = max(FEWEST_INITIAL, 2 * dimension)
+        return min(self.initial_evaluations, few) if focused else self.initial_evaluations
+
+    def next_batch(self, at_once: int | None, *, focused: bool) -> int:
+        """Return how many designs an iteration proposes: with a focus no more than are evaluated at the same time."""
+        return min(self.batch_size, at_once) if focused and at_once is not None else self.batch_size
 
 
 class PaperSettings(Settings):
