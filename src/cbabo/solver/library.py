@@ -157,10 +157,10 @@ class FastMap:
 
     @cached_property
     def entry_probability(self) -> FloatArray:
-        """The probability (m) with which the entries' designs obey their own limits; 0 for those that were measured exactly."""
+        """The probability (m) with which the entries' designs obey their own limits; inf for those that were measured exactly."""
         solver, library = self.solver, self.library
         chance = solver.joint(solver.bound(library.theta), library.mean, library.std)
-        return np.where(solver.is_measured(library.x), 0.0, chance)
+        return np.where(solver.is_measured(library.x), np.inf, chance)
 
     def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
         """Return the answers (b) to a query."""

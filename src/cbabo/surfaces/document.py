@@ -24,7 +24,7 @@ from cbabo.numerics import qp
 from cbabo.numerics.codec import base64_array
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.numerics.versions import versions
-from cbabo.solver import continuous, library
+from cbabo.solver import consistency, continuous, library
 from cbabo.surfaces.records import ACTIVE_SHARE
 from cbabo.surrogate import Surrogates, gp, warp
 from cbabo.surrogate.failures import FailureModel
@@ -147,6 +147,7 @@ def _tuning() -> dict[str, Any]:
     return {
         "fast_map": _numbers(library.TUNING),
         "solver": _numbers(continuous.TUNING),
+        "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
         "recommend": _numbers(recommend.TUNING),
         "min_variance": gp.TUNING.min_variance,

@@ -62,7 +62,46 @@ export class Library {
       return { thresholds, theta, bound, goal: this.failures ? [...goal, this.failureBound] : goal };
     });
     const solved = this.#solved(asked);
-    return asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
+    const found = asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
+    return this.#consistent(asked, found);
+  }
+
+  // The same, but where a design that was solved for other limits is better, probable enough, and at least as probable here as for its
+  // own limits: so no answer is worse than the answer to stricter limits. A measured design is left only for less expected loss.
+  #consistent(asked, found) {
+    const others = found.length > 1 ? found.filter((c) => !c.evaluation).map((c) => ({ ...c, own: c.chance })) : [];
+    const pool = [...this.#entryDesigns(), ...others];
+    const { consistency, probability_slack } = this.tuning;
+    const loss = ({ value, chance }) => value + this.price * (1 - chance);
+    return found.map((choice, b) => {
+      const { bound } = asked[b];
+      const reached = choice.chance >= this.least;
+      let best = null;
+      for (const other of pool) {
+        if (reached && other.value >= choice.value - consistency.gain) continue;
+        if ((best && other.value >= best.value) || !this.#obeys(other.z, bound)) continue;
+        const chance = this.requirements.probability(bound, other.z, other.s);
+        if (chance >= this.least && chance >= other.own - probability_slack) best = { ...other, chance };
+      }
+      return best === null || (choice.evaluation && reached && loss(best) >= loss(choice)) ? choice : best;
+    });
+  }
+
+  // The entries' designs, and the probability with which they obey their own limits; made when first needed.
+  #entryDesigns() {
+    const k = this.theta.length / this.m;
+    this.entries ??= Array.from({ length: this.m }, (_, e) => {
+      const bound = this.requirements.bounds(Array.from(part(this.theta, e, k)));
+      const design = this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
+      return { ...design, own: this.#isMeasured(design.x) ? Infinity : design.chance };
+    });
+    return this.entries;
+  }
+
+  // Whether means obey their bounds.
+  #obeys(z, bound) {
+    const { sign, output } = this.requirements;
+    return bound.every((t, j) => sign[j] * z[output[j]] <= t);
   }
 
   // The least expected loss, the first of those that are equal; what is not probable enough comes last. The standard deviation of
