@@ -119,7 +119,7 @@ def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
     size = int.from_bytes(content[:8], "little")
     text = json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"]
     header = json.loads(text.partition(" ")[2])
-    assert header["format"] == 3
+    assert header["format"] == 4
     assert header["versions"]["torch"]
     assert header["problem_digest"] == make_beam().digest
     assert header["settings"] == QUICK.to_dict()
@@ -157,21 +157,21 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
 
 
 def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
-    text = refusal(rewritten(path, format=4))
-    assert text.endswith("(format 4, this one knows 3); install the newer version")
+    text = refusal(rewritten(path, format=5))
+    assert text.endswith("(format 5, this one knows 4); install the newer version")
 
 
 def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
     text = refusal(rewritten(path, format=2))
     assert text.endswith(
-        "written by an older version of cbabo (format 2, this one reads 3); save it again from its study"
+        "written by an older version of cbabo (format 2, this one reads 4); save it again from its study"
     )
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "3"},
+        {"format": "4"},
         {"format": None},
         {"format": "missing"},
         {"problem": {}},

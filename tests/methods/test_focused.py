@@ -20,16 +20,8 @@ from cbabo.methods.focused import choose_focused
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate.posterior import Posterior
-from learned import (
-    asked,
-    cornered,
-    evaluated,
-    lattice,
-    posterior_of,
-    simulate_lattice,
-    simulate_valley,
-    valley,
-)
+from learned import asked, cornered, evaluated, posterior_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 ONE = np.ones(1)
@@ -194,4 +186,6 @@ def test_asking_by_hand_gives_as_many_as_are_asked_for() -> None:
     for trial in study.ask(10):
         study.tell(trial.id, simulate_rippled(trial.point))
     assert [len(study.ask(n)) for n in (2, 1)] == [2, 1]
-    assert len({tuple(e.point.values()) for e in study.evaluations}) == 13
+    assert (
+        len({tuple(e.point.values()) for e in study.evaluations}) == 12
+    )  # One of the first designs is measured twice.

@@ -143,7 +143,7 @@ def test_measured_designs_are_used_where_the_objective_is_uncertain(model: Model
 
 
 def test_few_measured_designs_are_used_each_where_it_is_feasible_and_the_best_of_them(uncertain: Model) -> None:
-    found = distillation._best_measured_designs(uncertain.solver, THETA)
+    found = distillation._best_measured_designs(uncertain.solver, THETA, 0.98)
     assert found is not None
     theta, x = found
     few, which = np.unique(x, axis=0, return_inverse=True)
@@ -165,7 +165,7 @@ def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
         return {"f": row["f"], "c": row["c"]}
 
     model = model_of(problem, simulate, 40, DEFAULT)
-    assert distillation._best_measured_designs(model.solver, THETA[:, :1]) is None
+    assert distillation._best_measured_designs(model.solver, THETA[:, :1], 0.98) is None
     assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
 

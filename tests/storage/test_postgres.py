@@ -230,7 +230,8 @@ def test_killed_again_and_again_with_workers(study: Study, postgres_url: str, tm
     assert sorted(after) == list(range(1, 41))
     assert all(row.state == "complete" for row in after.values())
     assert all(after[number] == row for number, row in before.items())
-    assert len({tuple(row.point.items()) for row in after.values()}) == 40
+    different = {tuple(row.point.items()) for row in after.values()}
+    assert len(different) == 39  # one design is measured twice, to detect noise
 
 
 def test_readers_are_welcome_while_a_run_is_under_way(study: Study, postgres_url: str, tmp_path: Path) -> None:

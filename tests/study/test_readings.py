@@ -148,9 +148,11 @@ def test_answers_obey_the_limit_with_every_part(url: str, tmp_path: Path, settin
 
 
 def test_a_broken_part_is_named(study: Study) -> None:
-    row = told(study, simulate({"a": 1.0, "b": 3.0}))
-    problem = study.evaluations.problem
-    answer = measured_answer(problem, Query.of(problem.box, {"stress": 1.5}), row)
+    study.run(simulate, budget=8, in_process=True)
+    trial = study.ask_at({"a": 1.0, "b": 3.0})
+    study.tell(trial.id, simulate(trial.point))
+    model = study.model()
+    answer = measured_answer(model, Query.of(model.problem.box, {"stress": 1.5}), study.evaluations[-1])
     assert answer.status == "measured"
     assert answer.warnings == ("the measured design breaks stress (stress[0]) <= 1.5 by 1.5",)
     assert answer.outputs["stress"] == answer.outputs["stress[0]"]

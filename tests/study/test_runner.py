@@ -44,10 +44,10 @@ DRIVER = textwrap.dedent("""
             die()
 
     def dying(fit):
-        def fit_or_die(*arguments):
+        def fit_or_die(*arguments, **options):
             if {where!r} == "learning" and len(study.evaluations) == {number}:
                 die()
-            return fit(*arguments)
+            return fit(*arguments, **options)
         return fit_or_die
 
     default.fit_calibrated, paper.fit_plain = dying(default.fit_calibrated), dying(paper.fit_plain)
@@ -255,7 +255,7 @@ def test_any_executor_will_do(study: Study) -> None:
 
 
 def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
-    """With the default settings, asynchronously, with four evaluations in flight."""
+    """With the default settings, asynchronously, with four evaluations in flight; but one initial design, to detect noise."""
     study = Study.create(valley(), url, settings=Settings.default())
 
     def slow(point: dict[str, float]) -> dict[str, float]:
@@ -266,7 +266,9 @@ def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
         study.run(slow, budget=55, executor=threads, workers=4, asynchronous=True)
     x = study.evaluations.x
     assert len(study.evaluations.complete) == 55
-    assert min(float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)) > 1e-5
+    distances = {(j, i): float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)}
+    (repeat,) = (pair for pair, distance in distances.items() if distance <= 1e-5)
+    assert max(repeat) < 30
 
 
 def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:

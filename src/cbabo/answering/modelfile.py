@@ -121,7 +121,7 @@ def model_arguments(content: bytes, path: Path) -> dict[str, Any]:
         header, tensors = unpack(content)
     except ValueError as error:
         raise ModelError(
-            f"{path}: the file is damaged, not a model, or of an older version ({error}); save the model again"
+            f"{path}: the file is damaged, not a model, or of an older version ({_reason(error)}); save the model again"
         ) from error
     try:
         known = header["format"]

@@ -123,7 +123,9 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
 
 def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
     """Return the optimum at every row of thresholds, n x m; the rows help each other."""
-    pieces = [_solve_piece(shipped, piece, thresholds) for piece in shipped.pieces or (shipped.whole,)]
+    if not shipped.pieces:
+        return _solve_piece(shipped, shipped.whole, thresholds)
+    pieces = [_solve_piece(shipped, piece, thresholds) for piece in shipped.pieces]
     whole = _Search(Landscape(shipped, shipped.whole), Recipe())
     limits = whole.land.limits(thresholds)
     with np.errstate(all="ignore"):

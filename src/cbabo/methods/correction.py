@@ -68,7 +68,7 @@ def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluati
         if not solver.posterior.all_exact:
             # The posterior weighs what was measured against its noise, so that its own margins are the right ones.
             found = solver.predict(bound, aim)
-            gain = np.inf if best is None else _gain(fitted, best.objective, found.objective)
+            gain = np.inf if best is None else relative_gain(fitted, best.objective, found.objective)
             return Corrected(space.points(found.x[None])[0], gain)
         error, rest = _errors(fitted.posterior, solver.posterior, Evaluations(problem, tuple(made)).complete)
         output, sign = solver.output, solver.sign
@@ -79,7 +79,7 @@ def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluati
         new = [s for s in solutions if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
         if not new:
             return None
-        gain = np.inf if best is None else _gain(fitted, best.objective, new[0].objective)
+        gain = np.inf if best is None else relative_gain(fitted, best.objective, new[0].objective)
     return Corrected(space.points(new[0].x[None])[0], gain)
 
 
@@ -95,7 +95,17 @@ def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[Flo
     return error, rest
 
 
-def _gain(fitted: Fitted, best: float, found: float) -> float:
+def largest_error(before: Posterior, made: Evaluation) -> float:
+    """Return the largest error, in standard deviations of a measurement, of what was predicted of an evaluation."""
+    table = Evaluations(before.problem, (made,))
+    x, y = torch.from_numpy(table.x), torch.from_numpy(table.y)
+    with torch.no_grad():
+        mean, std = before.surrogates.mean_and_std(x)
+        warped = y if before.warp is None else before.warp.forward(y)
+        return float(((warped - mean) / before.surrogates.observation_std(std)).abs().max())
+
+
+def relative_gain(fitted: Fitted, best: float, found: float) -> float:
     """Return the gain from one standardised objective to another, as a share of its span over the box."""
     ends = np.repeat([[0.0], [1.0]], len(fitted.problem.box.names), axis=1)
     strict, relaxed = (fitted.solver.best(bound).objective for bound in fitted.solver.bound(ends))

@@ -22,7 +22,7 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
-from cbabo.methods.correction import correct
+from cbabo.methods.correction import correct, largest_error, relative_gain
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
@@ -58,6 +58,10 @@ class DefaultTuning:
     designs_per_end: int = 10
     """Designs for each of which an end of the box is answered, strictest and most relaxed in turn: people ask for them, and no
     other threshold is close."""
+    unverified_gain: float = 0.05
+    """Gain, of the objective's span over the box, for which a refinement returns a prediction instead of a measured design."""
+    largest_error: float = 3.0
+    """Error of the last prediction, in standard deviations, up to which a further prediction is trusted."""
     least_gain: float = 1e-3
     """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
 
@@ -158,19 +162,23 @@ class DefaultMethod:
         after = fitted.conditioned(measured)
         if not measured and not known:
             return Refinement(after, None, spent, notes)
-        return Refinement(after, self._best(after, query, measured, aim), spent, notes)
+        trusted = len(measured) > 1 and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
+        return Refinement(after, self._best(after, query, measured, aim, trusted=trusted), spent, notes)
 
-    def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float) -> Designs:
+    def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float, *, trusted: bool) -> Designs:
         """Return the answer of a refinement: the incumbent, or a prediction that is clearly better, or the best that was tried.
 
-        A prediction is returned only after several evaluations; after a single one, people want to know how that design did.
+        trusted: whether a prediction may be returned: only after several evaluations, because after a single one people want to
+        know how that design did, and only if the last one was predicted well.
         """
         with one_thread():
-            found = fitted.solver.answers(query, aim)[0]
-        if found.probability >= aim - PROBABILITY_SLACK and (found.measured is not None or len(made) > 1):
-            x = snapped(fitted.problem.space, torch.from_numpy(found.x[None]))
-            return Designs(x, {} if found.measured is None else {0: found.measured}, aim)
-        incumbent = fitted.solver.incumbent(query, aim)
+            incumbent = fitted.solver.incumbent(query, aim)
+            predicted = fitted.solver.predict(fitted.solver.bound(query.theta)[0], aim)
+            enough = trusted and predicted.probability >= aim - PROBABILITY_SLACK
+            if enough and incumbent is not None:
+                enough = relative_gain(fitted, incumbent.objective, predicted.objective) > TUNING.unverified_gain
+        if enough:
+            return Designs(snapped(fitted.problem.space, torch.from_numpy(predicted.x[None])), {}, aim)
         if incumbent is not None and incumbent.measured is not None:
             return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
         tried = made or fitted.evaluations.complete

@@ -97,8 +97,8 @@ class StudyStore:
         query = sa.select(EVALUATIONS).where(mine, EVALUATIONS.c.excluded.is_(None)).order_by(EVALUATIONS.c.number)
 
         def work(connection: Connection) -> Evaluation | None:
-            rows = connection.execute(query.execution_options(yield_per=1)).mappings()
-            return next((found for row in rows if (found := read_evaluation(row)) is not None), None)
+            with connection.execute(query.execution_options(yield_per=1)) as rows:
+                return next((found for row in rows.mappings() if (found := read_evaluation(row)) is not None), None)
 
         return self._transactions.read(work)
 

@@ -30,6 +30,8 @@ NoisePolicy = Literal["detect", "none", "smooth"]
 """detect: outputs that differ between two measurements of a design are noisy. none: the same, but no evaluation is spent on a
 repeat. smooth: all outputs count as noisy, also where repeats agree."""
 
+MIN_DESIGNS = 2
+"""Distinct designs from which on measurements of the same design are collected."""
 EXACT, WARPED, NATURAL = 0, 1, 2
 """Kinds of noise: none; the same variance everywhere in the units of the surrogates; the same in natural units."""
 
@@ -59,13 +61,15 @@ class Measurements:
 
     Examples:
         >>> from cbabo import Constraint, Objective, Problem, Real
+        >>> from cbabo.domain.evaluations import Evaluation
         >>> problem = Problem("bar", [Real("width", 1, 2)], Objective("mass"), [Constraint("stress", low=0.0, high=10.0)])
         >>> rows = [
-        ...     Evaluation(i, "complete", "run", {"width": 1.5}, {"mass": 3.0, "stress": s}) for i, s in ((1, 4.0), (2, 5.0))
+        ...     Evaluation(i, "complete", "run", {"width": w}, {"mass": 2.0 * w, "stress": s})
+        ...     for i, (w, s) in enumerate([(1.5, 4.0), (1.5, 5.0), (1.0, 9.0)])
         ... ]
         >>> measurements = Measurements.of(Evaluations(problem, tuple(rows)))
         >>> measurements.y.tolist(), measurements.count.tolist(), measurements.differs.tolist()
-        ([[3.0, 4.5]], [2.0], [False, True])
+        ([[3.0, 4.5], [2.0, 9.0]], [2.0, 1.0], [False, True])
     """
 
     rows: Evaluations
@@ -84,6 +88,8 @@ class Measurements:
         designs: dict[tuple[float, ...], list[int]] = {}
         for i, e in enumerate(complete):
             designs.setdefault(tuple(e.point.values()), []).append(i)
+        if len(designs) < MIN_DESIGNS:  # No surrogate can be fitted to a single row.
+            designs = {(float(i),): [i] for i in range(len(complete))}
         first = Evaluations(complete.problem, tuple(complete[rows[0]] for rows in designs.values()))
         weights = _weights(complete.sem)
         mean, spread, precision = first.y.copy(), np.zeros_like(first.y), np.ones_like(first.y)

@@ -260,7 +260,7 @@ def fit_calibrated(
     nugget = torch.ones_like(h.noise) if realisation else torch.where(noisy, 0.0, torch.ones_like(h.noise))
     surrogates = replace(surrogates, hyperparameters=replace(h, nugget=nugget))
     exact = ~noisy
-    if policy == "detect" and not measurements.repeated:
+    if policy == "detect" and not measurements.repeated and count >= initial_evaluations:
         assert h.amplitude is not None
         exact &= h.noise * h.amplitude / kappa.square() < NOISE.suspicious
     return Posterior(

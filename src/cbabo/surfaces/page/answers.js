@@ -31,7 +31,10 @@ export class Answers {
     return rows.map((thresholds, b) => {
       const { point, evaluation, value, chance, z: means, s: deviations } = found[b];
       const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
-      if (evaluation) return { ...measuredAnswer(thresholds, evaluation, natural, deviations, chance), value };
+      if (evaluation) {
+        const status = chance >= this.map.least ? "verified" : "unreachable";
+        return { ...measuredAnswer(thresholds, evaluation, natural, deviations), probability: chance, status, value };
+      }
       const probability = requirements.probability(requirements.bounds(problem.theta(thresholds)), means, deviations);
       return {
         thresholds,
@@ -142,14 +145,12 @@ export class Answers {
 }
 
 // A measured design: outputs as measured, or their posterior where they are noisy.
-function measuredAnswer(thresholds, evaluation, natural, deviations, probability) {
+function measuredAnswer(thresholds, evaluation, natural, deviations) {
   const { point, outputs } = evaluation;
   return {
     thresholds,
     point,
     mean: outputs.map((y, j) => (deviations[j] === 0 ? y : natural[j].mean)),
     std: outputs.map((_, j) => (deviations[j] === 0 ? 0 : natural[j].std)),
-    probability,
-    status: "verified",
   };
 }

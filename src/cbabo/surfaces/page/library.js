@@ -63,13 +63,21 @@ export class Library {
     });
     const solved = this.#solved(asked);
     const found = asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
-    return this.#consistent(asked, found);
+    return this.#consistent(asked, found).map((choice, b) => this.#asMeasured(choice, asked[b]));
+  }
+
+  // A measured design with what is known of it, and with its probability for these limits; another as it is.
+  #asMeasured(choice, { thresholds, bound }) {
+    const { design } = choice;
+    if (design === null) return choice;
+    const { z, s, evaluation } = design;
+    return { ...choice, z, s, evaluation, chance: this.#chance(design, thresholds, bound) };
   }
 
   // The same, but where a design that was solved for other limits is better, probable enough, and at least as probable here as for its
   // own limits: so no answer is worse than the answer to stricter limits. A measured design is left only for less expected loss.
   #consistent(asked, found) {
-    const others = found.length > 1 ? found.filter((c) => !c.evaluation).map((c) => ({ ...c, own: c.chance })) : [];
+    const others = found.length > 1 ? found.filter((c) => c.design === null).map((c) => ({ ...c, own: c.chance })) : [];
     const pool = [...this.#entryDesigns(), ...others];
     const { consistency, probability_slack } = this.tuning;
     const loss = ({ value, chance }) => value + this.price * (1 - chance);
@@ -83,7 +91,7 @@ export class Library {
         const chance = this.requirements.probability(bound, other.z, other.s);
         if (chance >= this.least && chance >= other.own - probability_slack) best = { ...other, chance };
       }
-      return best === null || (choice.evaluation && reached && loss(best) >= loss(choice)) ? choice : best;
+      return best === null || (choice.design && reached && loss(best) >= loss(choice)) ? choice : best;
     });
   }
 
@@ -93,7 +101,7 @@ export class Library {
     this.entries ??= Array.from({ length: this.m }, (_, e) => {
       const bound = this.requirements.bounds(Array.from(part(this.theta, e, k)));
       const design = this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
-      return { ...design, own: this.#isMeasured(design.x) ? Infinity : design.chance };
+      return { ...design, own: this.#isExact(design.design) ? Infinity : design.chance };
     });
     return this.entries;
   }
@@ -123,7 +131,7 @@ export class Library {
       if (design.value >= least) continue;
       const chance = this.#chance(design, thresholds, bound);
       const loss = design.value + this.price * (1 - chance);
-      if (chance >= this.least && loss < least) [best, least] = [{ ...design, deviation: design.s[0], chance }, loss];
+      if (chance >= this.least && loss < least) [best, least] = [{ ...design, deviation: design.s[0], chance, design }, loss];
     }
     return best;
   }
@@ -142,13 +150,20 @@ export class Library {
 
   // A design that was measured exactly has no probability of its own: if it obeys, it is no better than the incumbent.
   #choice(bound, x, z, s) {
-    const chance = this.#isMeasured(x) ? 0 : this.requirements.probability(bound, z, s);
-    return { x, z, s, value: this.goal * z[0], deviation: s[0], chance };
+    const design = this.#measuredAt(x);
+    const chance = this.#isExact(design) ? 0 : this.requirements.probability(bound, z, s);
+    return { x, z, s, value: this.goal * z[0], deviation: s[0], chance, design };
   }
 
-  #isMeasured(x) {
+  // The measured design at x, as happens where variables are discrete, or null.
+  #measuredAt(x) {
+    if (!this.discrete) return null;
     const same = (u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design);
-    return this.discrete && this.allExact && this.designs.some((design) => same(design.x));
+    return this.designs.find((design) => same(design.x)) ?? null;
+  }
+
+  #isExact(design) {
+    return this.allExact && design !== null;
   }
 
   #bestEntry(bound) {

@@ -11,18 +11,8 @@ from cbabo.methods.acquisition import log_constrained_improvement
 from cbabo.methods.improvement import ExpectedGain
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate.posterior import Posterior
-from learned import (
-    evaluated,
-    lattice,
-    posterior_of,
-    simulate_lattice,
-    simulate_valley,
-    simulate_wavy,
-    unit_points,
-    valley,
-    wavy,
-    with_failures,
-)
+from learned import evaluated, posterior_of, unit_points, with_failures
+from simulators import lattice, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
 
 DEFAULT = Settings.default()
 X = unit_points(40, 2, 4).numpy()
