@@ -24,7 +24,7 @@ demo: install
 	$(BIN)/cbabo demo
 
 test: install system
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(COVERAGE)
 
 lint: install system
 	$(BIN)/ruff check .
@@ -47,12 +47,12 @@ bench-smoke: install
 	$(BIN)/python benchmarks/storage.py --smoke
 	$(BIN)/python benchmarks/soak.py --smoke
 	$(BIN)/python benchmarks/fuzz.py databases --count 20
+	$(BIN)/python benchmarks/fuzz.py models --count 50
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
 	$(BIN)/python benchmarks/explorer.py --smoke
 	$(BIN)/python benchmarks/clients.py --smoke
-	$(BIN)/python benchmarks/fuzz_models.py --smoke
 
 # What tests and linters need from the system: found, or installed where we are root on Debian; otherwise they say what is missing.
 system:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Find or install what the tests and linters need from the system: a PostgreSQL server, a browser, Node.js. Never fails:
+# Find or install what the tests and linters need from the system: PostgreSQL, a browser, Node.js, simulators. Never fails:
 # a test that misses something says so (it is skipped, or fails where CI=true), and so does scripts/lint-page.sh.
 set -u
 have_postgres() {
@@ -15,6 +15,8 @@ missing=""
 have_postgres || missing="$missing postgresql"
 have_browser || missing="$missing chromium fonts-dejavu-core"
 have_node || missing="$missing nodejs npm"
+command -v ngspice >/dev/null 2>&1 || missing="$missing ngspice"
+command -v ccx >/dev/null 2>&1 || missing="$missing calculix-ccx"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing:$missing"

@@ -13,6 +13,13 @@ from simulators import make_beam, simulate_beam
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process, where its fixtures and caches are made once; a group that is stated wins."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture
 def beam() -> Problem:
     return make_beam()

@@ -135,7 +135,7 @@ def logging_simulator(folder: Path, pause: float = 0.0, hang_at: int | None = No
     """The beam, which notes every start as a file ID-PID and waits a minute at the first try of `hang_at`."""
 
     def evaluate(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         first = not list(folder.glob(f"{number}-*"))
@@ -194,7 +194,7 @@ def test_a_run_on_a_cluster_equals_one_at_home(
 
 def test_failures_are_stored_and_another_try_is_really_made(client: Client, study: Study, tmp_path: Path) -> None:
     def licence(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         if number == 2:
@@ -241,7 +241,7 @@ def test_a_killed_worker_costs_nothing_but_time(client: Client, study: Study, tm
 
 def test_a_design_that_kills_its_workers_is_a_failure(client: Client, study: Study) -> None:
     def deadly(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 2:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -277,7 +277,7 @@ def test_a_command_dies_with_its_worker(client: Client, study: Study, tmp_path: 
 
 def test_the_time_of_an_evaluation_is_kept_by_the_run(client: Client, study: Study, tmp_path: Path) -> None:
     def slow(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 4:
             for _ in range(1000):

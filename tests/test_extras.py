@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-BENCH = ("botorch", "gpytorch", "linear_operator", "cma", "matplotlib")
+BENCH = ("botorch", "gpytorch", "linear_operator", "cma", "matplotlib", "optuna")
 WITHOUT = f"""\
 import importlib.metadata, sys
 class Missing:

@@ -1,17 +1,25 @@
 """docs/guide.md does what it says: its files are written, its commands run, its output compared.
 
 A fenced block with title="name" is a file. In a console block, lines after "$ " are commands and the others what they
-print: the lines must appear in this order, "..." stands for anything, and spaces and rules count for nothing.
+print: the lines must appear in this order, "..." stands for anything, and spaces and rules count for nothing. What only calls
+cbabo is called in this process, which has imported everything already; all else is run by a shell.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+import cbabo.surfaces.cli
 
 GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,30 +39,43 @@ def fits(line: str, shown: str) -> bool:
     return re.fullmatch(".*".join(re.escape(squeezed(part)) for part in shown.split("...")), squeezed(line)) is not None
 
 
-def test_the_guide_does_what_it_says(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    ran = 0
+def called(words: list[str], patch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Call the command line in this process; return its exit code and what it prints."""
+    printed = io.StringIO()
+    patch.setattr(sys, "argv", words)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), pytest.raises(SystemExit) as ending:
+        cbabo.surfaces.cli.main()
+    return int(ending.value.code or 0), printed.getvalue()
+
+
+def in_a_shell(command: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120
+    )
+    return done.returncode, done.stdout
+
+
+def test_the_guide_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    ran = {"called": 0, "in a shell": 0}
     for block in BLOCK.finditer(GUIDE.read_text(encoding="utf-8")):
         if block["title"]:
             (tmp_path / block["title"]).write_text(block["body"], encoding="utf-8")
             continue
         assert block["kind"] == "console", f"what is this block for: {block[0]}"
         for command, shown in commands(block["body"]):
-            done = subprocess.run(
-                command,
-                shell=True,
-                cwd=tmp_path,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=120,
-            )
-            assert done.returncode == 0, f"{command}\n{done.stdout}"
-            printed = iter(done.stdout.splitlines())
+            if command.startswith("cbabo ") and not set(command) & set(";|&<>$"):
+                code, came = called(shlex.split(command), monkeypatch)
+                ran["called"] += 1
+            else:
+                code, came = in_a_shell(command)
+                ran["in a shell"] += 1
+            assert code == 0, f"{command}\n{came}"
+            printed = iter(came.splitlines())
             for line in shown:
                 if line.strip() != "...":
-                    assert any(fits(came, line) for came in printed), f"{command}\n{line}\n\n{done.stdout}"
-            ran += 1
-    assert ran >= 10
+                    assert any(fits(one, line) for one in printed), f"{command}\n{line}\n\n{came}"
+    assert ran["called"] >= 15
+    assert ran["in a shell"] == 2

@@ -15,7 +15,8 @@ from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
-from learned import Simulate, evaluated, refine, simulate_valley, valley
+from learned import Simulate, evaluated, refine
+from simulators import simulate_valley, valley
 
 SETTINGS = Settings.default().replace(library=24)
 
@@ -219,8 +220,9 @@ def test_a_variable_that_hardly_moves_on_a_large_offset() -> None:
 
     evaluations = evaluated(problem, simulate, 32)
     state: bytes | None = Learner(1).to_bytes()
+    settings = SETTINGS.replace(noise="none")
     for _ in range(3):
-        batch, state = step(evaluations, evaluations.running, state, SETTINGS, 0)
+        batch, state = step(evaluations, evaluations.running, state, settings, 0)
         new = [Evaluation(len(evaluations) + 1 + i, "complete", "run", p, simulate(p)) for i, p in enumerate(batch)]
         evaluations = Evaluations(problem, (*evaluations, *new))
     prequential = Learner.from_bytes(state).fit.prequential

@@ -1,4 +1,7 @@
-"""200 evaluations, four workers, every kind of failure, and a driver that is killed five times."""
+"""120 evaluations, four workers, every kind of failure, and a driver that is killed three times.
+
+`benchmarks/soak.py` does more of this, and fails databases too.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ import psutil
 
 from cbabo import Problem, Settings, Study
 
-BUDGET, KILLS = 200, 5
-QUICK = Settings.paper().replace(inner_steps=2, hidden_width=8, batch_size=25)
+BUDGET, KILLS = 120, 3
+QUICK = Settings.paper().replace(inner_steps=2, hidden_width=8, batch_size=30)
 """What is proven here is not about the method, which is kept short; other tests kill it while it learns."""
 
 DRIVER = textwrap.dedent("""
@@ -26,7 +29,7 @@ DRIVER = textwrap.dedent("""
     from simulators import simulate_beam
 
     def evaluate(point):
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         with open({log!r}, "a") as log:          # one short line in append mode: whole lines, whoever writes
@@ -61,7 +64,7 @@ def family(mark: str) -> list[psutil.Process]:
     return found
 
 
-def test_two_hundred_evaluations_survive_everything(beam: Problem, url: str, tmp_path: Path) -> None:
+def test_all_evaluations_survive_everything(beam: Problem, url: str, tmp_path: Path) -> None:
     study = Study.create(beam, url, settings=QUICK)
     log = tmp_path / "started.txt"
     log.touch()
@@ -74,7 +77,7 @@ def test_two_hundred_evaluations_survive_everything(beam: Problem, url: str, tmp
         if kill == KILLS:
             assert driver.wait(120) == 0
             break
-        goal = (kill + 1) * 32
+        goal = (kill + 1) * 30
         deadline = time.monotonic() + 60
         while len(study.evaluations) < goal and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -101,7 +104,7 @@ def test_two_hundred_evaluations_survive_everything(beam: Problem, url: str, tmp
         "signal 9",
     ):
         assert words in reasons
-    assert 20 <= len(rows.failed) <= 60
+    assert 12 <= len(rows.failed) <= 36
     assert all(row.outputs and row.failure is None for row in rows.complete)
 
     started = [int(line) for line in log.read_text().split()]

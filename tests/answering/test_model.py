@@ -17,8 +17,8 @@ from cbabo.errors import InputError, ModelError
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.model import make_model
-from learned import QUICK, band, evaluated, lattice, model_of, simulate_lattice, simulate_valley, valley
-from simulators import make_beam, simulate_beam
+from learned import QUICK, evaluated, model_of
+from simulators import band, lattice, make_beam, simulate_beam, simulate_lattice, simulate_valley, valley
 
 AT = {"stress": 5.0, "frequency": 3.0}
 

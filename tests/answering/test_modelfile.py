@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import math
 import os
@@ -19,6 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
+from benchmark_scripts import script
 from cbabo import Model, Settings, Study
 from cbabo.answering.modelfile import write_model
 from cbabo.domain.evaluations import Evaluation, Evaluations
@@ -28,11 +28,10 @@ from cbabo.methods.paper import PaperMethod
 from cbabo.model import make_model
 from cbabo.numerics.codec import checksum, pack, unpack
 from cbabo.solver.library import FastMap, Library
-from learned import QUICK, evaluated, simulate_valley, valley
-from simulators import make_beam, simulate_beam
+from learned import QUICK, evaluated
+from simulators import make_beam, simulate_beam, simulate_valley, valley
 
 AT = {"stress": 5.0, "frequency": 3.0}
-ROOT = Path(__file__).parents[2]
 FAILED = "failed; the reason is in the study"
 TABLE = np.array([[5.0, 3.0], [1.0, 6.0], [9.0, 2.0], [2.5, 4.5]])
 
@@ -120,7 +119,7 @@ def test_the_file_is_tensors_and_readable_json(path: Path) -> None:
     size = int.from_bytes(content[:8], "little")
     text = json.loads(content[8 : 8 + size])["__metadata__"]["cbabo"]
     header = json.loads(text.partition(" ")[2])
-    assert header["format"] == 3
+    assert header["format"] == 4
     assert header["versions"]["torch"]
     assert header["problem_digest"] == make_beam().digest
     assert header["settings"] == QUICK.to_dict()
@@ -158,21 +157,21 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(path: Path) -> None:
 
 
 def test_a_newer_file_is_refused_by_its_format(path: Path) -> None:
-    text = refusal(rewritten(path, format=4))
-    assert text.endswith("(format 4, this one knows 3); install the newer version")
+    text = refusal(rewritten(path, format=5))
+    assert text.endswith("(format 5, this one knows 4); install the newer version")
 
 
 def test_an_older_file_is_refused_by_its_format(path: Path) -> None:
     text = refusal(rewritten(path, format=2))
     assert text.endswith(
-        "written by an older version of cbabo (format 2, this one reads 3); save it again from its study"
+        "written by an older version of cbabo (format 2, this one reads 4); save it again from its study"
     )
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "3"},
+        {"format": "4"},
         {"format": None},
         {"format": "missing"},
         {"problem": {}},
@@ -304,13 +303,8 @@ def test_a_file_for_others_says_nothing_of_this_machine(model: Model, path: Path
 
 
 def test_damaged_and_forged_files_do_no_harm(tmp_path: Path) -> None:
-    """The first hundred files of benchmarks/fuzz_models.py."""
-    spec = importlib.util.spec_from_file_location("fuzz_models", ROOT / "benchmarks" / "fuzz_models.py")
-    assert spec is not None
-    assert spec.loader is not None
-    fuzz_models = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(fuzz_models)
-    happened, slowest = fuzz_models.fuzz(100, 0, tmp_path)
+    """The first hundred files of `benchmarks/fuzz.py models`."""
+    happened, slowest = script("fuzz").fuzz_models(tmp_path, 100, seed=0)
     assert sum(happened.values()) == 100
     assert happened["damaged", "refused"] >= 45
     assert slowest < 2.0
@@ -502,8 +496,8 @@ def test_repeated_designs_do_no_harm_in_a_file(tmp_path: Path) -> None:
 
 
 def test_a_model_with_a_penalty_value_and_an_excluded_evaluation_comes_back(tmp_path: Path) -> None:
-    study = Study.create(make_beam(), "sqlite://", seed=0)
-    study.run(lambda p: {**simulate_beam(p), **({"mass": 1e308} if p["ribs"] == 3 else {})}, budget=32)
+    study = Study.create(make_beam(), "sqlite://", seed=0, settings=Settings.default().replace(library=16))
+    study.run(lambda p: {**simulate_beam(p), **({"mass": 1e308} if p["ribs"] == 3 else {})}, budget=32, in_process=True)
     study.forget([1], reason="the wrong mesh")
     model = study.model()
     model.save(tmp_path / "beam.cbabo")

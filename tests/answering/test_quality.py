@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
-from cbabo import Settings
-from cbabo.answering.quality import LEVELS, Quality, explained_share, leave_one_out
+from cbabo import Constraint, Objective, Problem, Real, Settings
+from cbabo.answering.quality import LEVELS, Quality, explained_share, leave_one_out, maxima_advice
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
+from cbabo.methods.method import Fitted
 from cbabo.model import make_model
-from learned import (
-    QUICK,
-    evaluated,
-    lattice,
-    model_of,
-    simulate_lattice,
-    simulate_valley,
-    surrogates_of,
-    valley,
-)
+from learned import QUICK, evaluated, model_of, surrogates_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 
 def test_predictions_are_the_surrogates_without_the_design() -> None:
@@ -74,3 +71,43 @@ def test_a_wild_value_is_judged_on_the_scale_on_which_it_is_learned() -> None:
     assert quality.explained[1] > 0.9
     assert np.array_equal(quality.observed, model.evaluations.y)
     assert (quality.std > 0).all()
+
+
+def hangers(form: str, count: int) -> Any:
+    """A model of six hangers with forces that depend on all cross sections; their stresses as `form` says."""
+    random = np.random.default_rng(0)
+    variables = [Real(f"a{i}", 1.0, 4.0) for i in range(6)]
+    problem = Problem("hangers", variables, Objective("mass"), [Constraint("stress", "<=", low=1.0, high=3.0)])
+    rows = []
+    for i in range(count):
+        a = random.uniform(1.0, 4.0, 6)
+        share = a**0.5 / (a**0.5).sum()
+        stress = 8.0 * share * np.linspace(1.0, 1.3, 6) / a
+        outputs = {
+            "maximum": {"stress": stress.max()},
+            "sum": {"stress": stress.sum()},
+            "parts": {f"stress[{j}]": v for j, v in enumerate(stress)},
+        }
+        point = {f"a{j}": float(v) for j, v in enumerate(a)}
+        measured = {"mass": float(a.sum()), **{name: float(v) for name, v in outputs[form].items()}}
+        rows.append(Evaluation(i + 1, "complete", "import", point, measured))
+    return make_model(Evaluations(problem, tuple(rows)), Learner(0), Settings.default(), 0)
+
+
+def test_a_maximum_is_recognised() -> None:
+    (advice,) = maxima_advice(hangers("maximum", 80))
+    assert advice.startswith("stress behaves like the maximum of several quantities")
+    assert "return the list of all of them" in advice
+
+
+@pytest.mark.parametrize(("form", "count"), [("sum", 80), ("parts", 80), ("maximum", 40)])
+def test_smooth_outputs_and_parts_are_no_maxima_and_few_designs_do_not_tell(form: str, count: int) -> None:
+    assert maxima_advice(hangers(form, count)) == ()
+
+
+def test_errors_that_noise_explains_are_no_sign_of_a_maximum() -> None:
+    model = hangers("maximum", 80)
+    h = model.posterior.surrogates.hyperparameters
+    noisy = replace(model.posterior.surrogates, hyperparameters=replace(h, noise=torch.full_like(h.noise, 0.01)))
+    posterior = replace(model.posterior, surrogates=noisy)
+    assert maxima_advice(Fitted(model.problem, model.method, model.seed, model.evaluations, posterior, None)) == ()

@@ -17,19 +17,8 @@ from cbabo.errors import InputError
 from cbabo.methods import paper as module
 from cbabo.methods.method import best_measured
 from cbabo.methods.paper import PaperMethod
-from learned import (
-    QUICK,
-    Lab,
-    band,
-    lattice,
-    mirrored,
-    model_of,
-    refine,
-    simulate_lattice,
-    simulate_mirrored,
-    simulate_valley,
-    valley,
-)
+from learned import QUICK, Lab, model_of, refine
+from simulators import band, lattice, mirrored, simulate_lattice, simulate_mirrored, simulate_valley, valley
 
 AT = {"c": 1.0, "g": 0.0}
 QUERY = Query.of(valley().box, AT)
@@ -273,7 +262,8 @@ def test_the_rule(model: Model, pair: list[Evaluation], winner: int) -> None:
 
 
 def test_a_measured_answer_is_sure_of_itself(model: Model) -> None:
-    good, bad = (measured_answer(model.problem, QUERY, outcome(1.0, c)) for c in (0.5, 1.5))
+    rows = (outcome(1.0, 0.5), replace(outcome(0.9, 1.5), id=2))
+    good, bad = (measured_answer(model.conditioned([row]), QUERY, row) for row in rows)
     assert (good.probability_feasible, good.feasible, good.status) == (1.0, True, "verified")
     assert (bad.probability_feasible, bad.feasible, bad.status) == (0.0, False, "measured")
     assert not bad.verified

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from botorch.acquisition.multi_objective import logei
 
 from cbabo import Settings, problems
 from cbabo.bench import truth as truth_module
@@ -17,6 +18,8 @@ from cbabo.numerics.threads import one_thread
 from cbabo.problems import ShippedProblem
 
 THRESHOLDS = 3
+TOLERANCE = 1e-4
+"""Relative difference of fingerprints: processors round differently, which optimisers with many steps amplify."""
 PROBLEM = "gkxwc2_active"
 """Two variables and one binding limit."""
 OTHER_PROBLEMS = {"default": (PROBLEM, "rc_beam_mixed"), "case study": ("car",)}
@@ -47,6 +50,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(known, thresholds=known.thresholds[rows].copy(), f=known.f[rows], x=known.x[rows])
 
     monkeypatch.setattr(truth_module, "_read", few)
+    monkeypatch.setattr(logei, "_load_attempted", True)  # BoTorch in Python: compiling its kernel takes a minute.
     for name, value in {
         "scoring.QUERIES": THRESHOLDS,
         "scoring.PAIRS": THRESHOLDS,
@@ -86,7 +90,7 @@ def fingerprint(method: str) -> tuple[float, float]:
 @pytest.mark.parametrize("family", REVISIONS)
 def test_results_change_only_with_their_revision(family: str, short: None) -> None:
     found = fingerprint(family)
-    assert found == pytest.approx(REVISIONS[family].fingerprint, rel=1e-5), (
+    assert found == pytest.approx(REVISIONS[family].fingerprint, rel=TOLERANCE), (
         f"the results of {family!r} have changed: raise its revision in cbabo.bench.revisions, record the fingerprint "
         f"{found} beside it, and renew the rows of its methods by: cbabo bench run benchmarks/campaigns/CAMPAIGN.yaml"
     )

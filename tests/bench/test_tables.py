@@ -78,7 +78,12 @@ class TestAnswers:
 
 
 def test_the_names_are_those_of_the_methods() -> None:
-    assert {name for name, method in METHODS.items() if method.per_threshold} == {*BASELINES, "default focused"}
+    libraries = {"BoTorch LogcEI", "Optuna"}  # Of benchmarks/focus.py; the paper's tables do not have them.
+    assert {name for name, method in METHODS.items() if method.per_threshold} == {
+        *BASELINES,
+        *libraries,
+        "default focused",
+    }
     for table in ("ablation", "beta", "inner_steps", "alpha"):
         assert set(printed(table)["variant"]) <= set(METHODS)
 
@@ -364,7 +369,7 @@ def test_hypervolume_improvement_is_compared_where_it_ran() -> None:
 
 def test_problems_that_cannot_test_a_map_are_told() -> None:
     table = TABLES["vacuous"]([answered("ackley2", "paper", "direct", [3.0, 5.0])])
-    assert table["problem"].tolist() == list(problems.names())
+    assert sorted(table["problem"]) == sorted({*problems.names()} - {*problems.names("rough")})
     verdicts = table.set_index("problem")["tests a map"]
     assert set(verdicts[["ackley2", "ackley6", "ackley10", "gkxwc1", "g10"]]) == {"no"}
     assert set(verdicts[["g04", "speed_reducer"]]) == {"hardly"}

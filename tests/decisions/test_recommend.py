@@ -21,7 +21,8 @@ from cbabo.methods.paper import PaperMethod
 from cbabo.methods.settings import PaperSettings
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
-from learned import QUICK, mirrored, model_of, simulate_mirrored, simulate_valley, valley
+from learned import QUICK, model_of
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 BASE = {"c": 1.4, "g": -0.2}
 TRAINED = QUICK.replace(inner_steps=30, recommend_candidates=3000)

@@ -8,7 +8,8 @@ import pytest
 from cbabo import Model
 from cbabo.decisions.tradeoff import UNLIKELY, across, along, placed
 from cbabo.errors import InputError
-from learned import model_of, simulate_valley, valley
+from learned import model_of
+from simulators import simulate_valley, valley
 
 AT = {"c": 1.2, "g": 0.1}
 

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cbabo.domain.current import current_evaluation
 from cbabo.errors import EvaluationError, InputError
-from cbabo.evaluators.function import Outcome, current_evaluation, failed, load_function, perform
+from cbabo.evaluators.function import Outcome, failed, load_function, perform
 
 
 def outcome_of(value: Any) -> Outcome:

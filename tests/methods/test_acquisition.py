@@ -17,8 +17,8 @@ from cbabo.methods.acquisition import log_constrained_improvement, log_improveme
 from cbabo.numerics.quasirandom import sobol
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.limits import Limits
-from learned import evaluated, mirrored, simulate_mirrored, simulate_valley, surrogates_of, unit_points, valley
-from simulators import make_beam, simulate_beam
+from learned import evaluated, surrogates_of, unit_points
+from simulators import make_beam, mirrored, simulate_beam, simulate_mirrored, simulate_valley, valley
 
 
 def reference(u: float) -> float:

@@ -15,13 +15,15 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.focus import Focus
 from cbabo.domain.query import Query
 from cbabo.methods.batch import choose_batch
+from cbabo.methods.default import DefaultMethod
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solution, Solver, SolverAnswer
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
-from learned import Simulate, asked, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, valley
+from learned import Simulate, asked, evaluated, posterior_of
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 NOTHING = torch.empty(0, 2, dtype=torch.float64)
@@ -169,7 +171,7 @@ def test_what_is_under_way_moves_the_others_away() -> None:
     """Designs under way count as predicted, so that no improvement is sought beside them."""
     problem, evaluations = half_explored()
     state = Learner(1).to_bytes()
-    settings = DEFAULT.replace(initial_evaluations=15, answers_per_batch=0, batch_size=2)
+    settings = DEFAULT.replace(initial_evaluations=15, answers_per_batch=0, batch_size=2, noise="none")
     focus = Focus.of(problem.box, np.array([[2.0]]))
     first, _ = step(evaluations, evaluations.running, state, settings, 0, focus)
     running = Evaluations(problem, tuple(Evaluation(60 + i, "running", "run", p, {}) for i, p in enumerate(first)))
@@ -178,7 +180,8 @@ def test_what_is_under_way_moves_the_others_away() -> None:
     assert step(evaluations, running, state, settings, 0, focus)[0] == second
 
 
-def test_a_run_never_measures_a_design_twice() -> None:
+def test_a_run_measures_no_design_twice_but_one() -> None:
+    """The first design of which it is not known whether its outputs are noisy."""
     evaluations = evaluated(valley(), simulate_valley, 30)
     state: bytes | None = Learner(1).to_bytes()
     for _ in range(4):
@@ -188,7 +191,9 @@ def test_a_run_never_measures_a_design_twice() -> None:
         ]
         evaluations = Evaluations(valley(), (*evaluations, *rows))
     assert len(evaluations) == 50
-    assert pdist(evaluations.x).min() > 1e-4
+    distances = np.sort(pdist(evaluations.x))
+    assert distances[0] == 0.0
+    assert distances[1] > 1e-4
 
 
 # ---- a small lattice
@@ -348,11 +353,35 @@ def test_answers_and_discoveries_take_turns(
 
     monkeypatch.setattr("cbabo.methods.default.choose_batch", spy)
     evaluations = evaluated(valley(), simulate_valley, 6)
-    settings = DEFAULT.replace(batch_size=size, answers_per_batch=per_batch)
+    settings = DEFAULT.replace(batch_size=size, answers_per_batch=per_batch, noise="none")
     for iteration in range(1, 11):
         step(evaluations, evaluations.running, Learner(iteration).to_bytes(), settings, 0)
     assert sum(seen) == pytest.approx(10 * size * share, abs=1)
     assert all(0 <= n <= size for n in seen)
+
+
+@pytest.mark.parametrize(
+    ("size", "ends"), [(1, {9: 0.0, 19: 1.0}), (5, {1: 0.0, 3: 1.0, 5: 0.0}), (20, {0: 0.0, 1: 1.0, 2: 0.0})]
+)
+def test_an_end_of_the_box_is_answered_for_every_ten_designs(
+    monkeypatch: pytest.MonkeyPatch, size: int, ends: dict[int, float]
+) -> None:
+    found: dict[int, float] = {}
+    iteration = 0
+
+    def spy(posterior: Posterior, query: Query, answers: int, *rest: object) -> torch.Tensor:
+        first = query.theta[0]
+        if set(first) <= {0.0, 1.0}:
+            assert answers > 0
+            found[iteration] = float(first[0])
+        return torch.zeros(size, 2, dtype=torch.float64)
+
+    monkeypatch.setattr("cbabo.methods.default.choose_batch", spy)
+    evaluations = evaluated(valley(), simulate_valley, 6)
+    settings = DEFAULT.replace(batch_size=size, answers_per_batch=3, noise="none")
+    for iteration in range(max(ends) + 1):
+        DefaultMethod(settings).propose(evaluations, evaluations.running, Learner(iteration), 0, size, None)
+    assert found == ends
 
 
 # ---- risky regions

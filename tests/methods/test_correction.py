@@ -13,7 +13,8 @@ from cbabo.domain.query import Query
 from cbabo.methods.correction import correct
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
-from learned import Lab, lattice, model_of, refine, simulate_lattice, simulate_valley, valley
+from learned import Lab, model_of, refine
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 AT = {"c": 1.0, "g": 0.0}
@@ -47,7 +48,7 @@ def fine() -> Model:
 def test_a_correction_is_new_legal_and_close(rough: Model) -> None:
     point = rough.predict(AT).point
     made = [Evaluation(90, "complete", "refine", point, simulate_valley(point))]
-    found = correct(rough, QUERY, point, made)
+    found = correct(rough, QUERY, point, made, 0.98)
     assert found is not None
     assert found.point != point
     space = valley().space
@@ -65,7 +66,7 @@ def test_an_error_just_seen_is_not_made_again() -> None:
     for error in (0.05, 0.2):
         y = simulate_valley(point)
         made = [Evaluation(90, "complete", "refine", point, {**y, "c": y["c"] + error})]
-        found = correct(model, QUERY, point, made)
+        found = correct(model, QUERY, point, made, 0.98)
         assert found is not None
         before, after = (simulate_valley(p)["c"] for p in (point, found.point))
         assert after < before - 0.5 * error  # an output shifted by the error is obeyed again
@@ -76,9 +77,8 @@ def test_without_a_feasible_design_any_gain_is_worth_it() -> None:
     strict = {"c": 0.0, "g": 1.0}
     point = model.predict(strict).point
     y = {**simulate_valley(point), "c": 3.0}
-    found = correct(
-        model, Query.of(valley().box, np.array([[0.0, 1.0]])), point, [Evaluation(90, "complete", "refine", point, y)]
-    )
+    made = [Evaluation(90, "complete", "refine", point, y)]
+    found = correct(model, Query.of(valley().box, np.array([[0.0, 1.0]])), point, made, 0.98)
     assert found is not None
     assert found.gain == np.inf
 

@@ -139,7 +139,14 @@ def test_every_setting_says_what_it_means() -> None:
 def test_a_setting_of_the_other_method_is_refused_by_name() -> None:
     """Whatever would have no effect under a method is not one of its settings."""
     only = {m: set(kind.model_fields) - set(Settings.model_fields) for m, kind in PRESETS.items()}
-    assert only["default"] == {"probability", "answers_per_batch", "batch_thresholds", "library"}
+    assert only["default"] == {
+        "probability",
+        "noise",
+        "feasible_as",
+        "answers_per_batch",
+        "batch_thresholds",
+        "library",
+    }
     assert len(only["paper"]) == 12
     for method, other in (("default", "paper"), ("paper", "default")):
         for name in only[other] - only[method]:

@@ -17,8 +17,8 @@ from cbabo.methods.designs import snapped
 from cbabo.methods.learner import Learner
 from cbabo.methods.paper import PaperMethod
 from cbabo.methods.step import step
-from learned import QUICK, evaluated, lattice, posterior_of, simulate_lattice, simulate_valley, unit_points, valley
-from simulators import simulate_beam
+from learned import QUICK, evaluated, posterior_of, unit_points
+from simulators import lattice, simulate_beam, simulate_lattice, simulate_valley, valley
 
 
 def table(problem: Problem, count: int, state: str = "complete") -> Evaluations:

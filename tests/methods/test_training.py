@@ -18,19 +18,8 @@ from cbabo.methods.training import Loss, Trainee, learning_rate, loss_and_gradie
 from cbabo.network.pcm import PCM, Adam
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.limits import Limits
-from learned import (
-    QUICK,
-    evaluated,
-    mirrored,
-    plainly,
-    posterior_of,
-    simulate_mirrored,
-    simulate_valley,
-    surrogates_of,
-    trained_looking,
-    unit_points,
-    valley,
-)
+from learned import QUICK, evaluated, plainly, posterior_of, surrogates_of, trained_looking, unit_points
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 SIZES = (2, 12, 10, 2)
 

@@ -15,11 +15,10 @@ from cbabo.network import distillation
 from cbabo.network.distillation import distil
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import FastMap
-from learned import (
-    evaluated,
+from learned import evaluated, model_of
+from simulators import (
     lattice,
     mirrored,
-    model_of,
     simulate_lattice,
     simulate_mirrored,
     simulate_valley,
@@ -56,7 +55,7 @@ def judged(model: Model, simulate: object, theta: np.ndarray) -> tuple[np.ndarra
 
 @pytest.fixture(scope="module")
 def jump() -> Model:
-    return model_of(jumping(), simulate_jumping, 100, Settings.default())
+    return model_of(jumping(), simulate_jumping, 100, DEFAULT)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,9 @@ def test_little_is_lost_to_what_the_library_answers(model: Model) -> None:
 
 
 def test_it_is_the_paper_s_network(jump: Model) -> None:
-    assert jump.pcm.sizes == (2, 256, 256, 256, 2)
+    stated = Settings.default()
+    assert (stated.hidden_layers, stated.hidden_width) == (3, 256)
+    assert jump.pcm.sizes == (2, 96, 96, 96, 2)
     assert jump.pcm.weights.dtype == torch.float64
 
 
@@ -142,7 +143,7 @@ def test_measured_designs_are_used_where_the_objective_is_uncertain(model: Model
 
 
 def test_few_measured_designs_are_used_each_where_it_is_feasible_and_the_best_of_them(uncertain: Model) -> None:
-    found = distillation._best_measured_designs(uncertain.solver, THETA)
+    found = distillation._best_measured_designs(uncertain.solver, THETA, 0.98)
     assert found is not None
     theta, x = found
     few, which = np.unique(x, axis=0, return_inverse=True)
@@ -164,7 +165,7 @@ def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
         return {"f": row["f"], "c": row["c"]}
 
     model = model_of(problem, simulate, 40, DEFAULT)
-    assert distillation._best_measured_designs(model.solver, THETA[:, :1]) is None
+    assert distillation._best_measured_designs(model.solver, THETA[:, :1], 0.98) is None
     assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
 

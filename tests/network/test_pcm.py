@@ -128,7 +128,7 @@ def test_an_untrained_network_is_orthogonal_inside_and_small_at_the_end() -> Non
 def test_the_papers_network_has_three_hidden_layers_of_256() -> None:
     from cbabo import Settings
     from cbabo.methods.method import layer_sizes
-    from learned import valley
+    from simulators import valley
 
     assert layer_sizes(valley(), Settings.paper()) == (2, 256, 256, 256, 2)
 

@@ -16,7 +16,8 @@ from cbabo.solver.continuous import Solver
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.gp import condition
 from cbabo.surrogate.kernel import ADDITIVE, ROUGH, SMOOTH
-from learned import cornered, evaluated, posterior_of, simulate_valley, unit_points, valley
+from learned import cornered, evaluated, posterior_of, unit_points
+from simulators import simulate_valley, valley
 
 X = unit_points(7, 2, seed=3).numpy()
 PLAIN = (SMOOTH, SMOOTH, SMOOTH)
@@ -114,3 +115,29 @@ def test_the_risk_of_failures_is_one_row_more() -> None:
         assert J.shape == (len(X), z.shape[1], 2)
         assert batched.mean(X) == pytest.approx(z, abs=1e-9)
         assert batched.std(X).shape == (len(X), z.shape[1] - 1)  # its deviation is nobody's business
+
+
+@pytest.mark.parametrize("which", [None, [0], [1, 2]])
+def test_outputs_that_share_a_kernel_are_seen_as_each_alone(which: list[int] | None) -> None:
+    posterior = posterior_of(evaluated(valley(), simulate_valley, 25), Settings.default())
+    s = posterior.surrogates
+    alike, first = torch.tensor([0, 1, 1]), torch.zeros(3, dtype=torch.int64)
+    h = replace(
+        s.hyperparameters,
+        lengthscales=s.hyperparameters.lengthscales[alike],
+        noise=torch.full_like(s.hyperparameters.noise, 1e-6),
+        family=first,
+        stretch=None,
+    )
+    solver = Solver(replace(posterior, surrogates=condition(s.x, s.y, h, s.centre, s.scale)))
+    assert len(solver.posterior.surrogates.factor) == 2
+    batched = BatchedPosterior(solver, None if which is None else np.array(which))
+    z, (_, J), std = batched.mean(X), batched.mean_and_slope(X), batched.std(X)
+    where = np.arange(std.size).reshape(std.shape) % 3 == 0
+    updated = batched.updated_std(np.full_like(std, 9.0), X, where)
+    assert updated == pytest.approx(np.where(where, std, 9.0), rel=1e-9)
+    for i, x in enumerate(X):
+        mean, slope = solver.pointwise.mean_and_jacobian(x)
+        assert z[i] == pytest.approx(mean[batched.columns], abs=1e-7)
+        assert J[i] == pytest.approx(slope[batched.columns], abs=1e-5)
+        assert std[i] == pytest.approx(solver.pointwise.std(x)[batched.outputs], rel=1e-3, abs=1e-6)

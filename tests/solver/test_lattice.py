@@ -13,8 +13,8 @@ from cbabo.domain.space import Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.solver.lattice import Lattice, search
-from learned import lattice as small
-from learned import valley
+from simulators import lattice as small
+from simulators import valley
 
 GAUGES = [0.1, 0.2, 0.8, 1.0]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from benchmark_scripts import script
 from cbabo import Problem, Settings, Study
 from cbabo.errors import StorageError, StudyError
 from cbabo.storage.checking import find_damage
@@ -22,17 +21,6 @@ from simulators import simulate_beam
 
 POINT = {"width": 1.5, "ribs": 2}
 OUTPUTS = simulate_beam(POINT)
-
-
-def fuzz() -> Any:
-    """The script that does this a thousand times."""
-    spec = importlib.util.spec_from_file_location("fuzz", Path(__file__).parents[2] / "benchmarks" / "fuzz.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -222,6 +210,6 @@ def test_a_checksum_covers_every_other_column() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the time limit is an alarm signal")
 def test_damaged_files_give_no_traceback_no_hang_and_no_other_value(tmp_path: Path) -> None:
-    verdicts = fuzz().fuzz_databases(tmp_path, 60, seed=1, models=False)
+    verdicts = script("fuzz").fuzz_databases(tmp_path, 60, seed=1, models=False)
     assert verdicts["traceback"] == verdicts["hang"] == verdicts["other value"] == 0
     assert min(verdicts["unchanged"], verdicts["named"], verdicts["refused"]) >= 3, verdicts

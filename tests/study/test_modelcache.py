@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cbabo import Model, Problem, Settings, Study
+from cbabo.answering import quality
 from cbabo.study import modelcache
-from cbabo.study.modelcache import cached_model, keep_model, study_key
+from cbabo.study.modelcache import cached_model, keep_model, kept_advice, study_key
 from simulators import simulate_beam
 
 AT = {"stress": 5.0, "frequency": 3.0}
@@ -136,3 +137,22 @@ def test_every_part_of_the_data_counts(study: Study) -> None:
     pending = study_key(study)
     study.tell(trial.id, failed="mesh")
     assert len({key, pending, study_key(study)}) == 3
+
+
+def test_advice_is_kept_with_the_model(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kept_advice(study) == ()
+    monkeypatch.setattr(
+        quality, "TUNING", quality.QualityTuning(evaluations=5, evaluations_per_variable=1, error=0.0, noise=2.0)
+    )
+    cached_model(study)
+    (advice,) = kept_advice(study)
+    assert advice.startswith("stress, frequency and cost behave like")
+    assert cached_model(study).predict(AT) == study.model().predict(AT)
+    (file,) = kept_files(study)
+    content = file.read_bytes()
+    for damaged in (content[:33], content[:50].replace(b"[", b"{") + content[50:], content[:10]):
+        file.write_bytes(damaged)
+        assert kept_advice(study) == ()
+    file.write_bytes(content)
+    study.tell(study.ask()[0].id, failed="no mesh")
+    assert kept_advice(study) == (), "it is of other data"

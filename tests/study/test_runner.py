@@ -15,11 +15,11 @@ import pytest
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Settings, Study
 from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import EvaluationError, InputError, RunStoppedError, StudyError
-from learned import simulate_valley, valley
-from simulators import simulate_beam
+from learned import QUICK
+from simulators import simulate_beam, simulate_valley, valley
 
-QUICK = Settings.paper().replace(inner_steps=5, hidden_width=32)
-"""The paper's method with a small network, for everything that is not about the method itself."""
+WIDE = Settings.paper().replace(inner_steps=10, horizon=6)
+"""The paper's method with its own network, whose matrices are large enough for several threads."""
 
 DRIVER = textwrap.dedent("""
     import os, signal, sys
@@ -34,7 +34,7 @@ DRIVER = textwrap.dedent("""
         os.kill(driver, signal.SIGKILL)
 
     def evaluate(point):
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
         if {where!r} == "evaluating" and current_evaluation.get() == {number}:
             die()
         return simulate_beam(point)
@@ -44,10 +44,10 @@ DRIVER = textwrap.dedent("""
             die()
 
     def dying(fit):
-        def fit_or_die(*arguments):
+        def fit_or_die(*arguments, **options):
             if {where!r} == "learning" and len(study.evaluations) == {number}:
                 die()
-            return fit(*arguments)
+            return fit(*arguments, **options)
         return fit_or_die
 
     default.fit_calibrated, paper.fit_plain = dying(default.fit_calibrated), dying(paper.fit_plain)
@@ -69,7 +69,7 @@ def broken_at(*ids: int):
     """An evaluator whose evaluations of these numbers raise."""
 
     def evaluate(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() in ids:
             raise ValueError("mesh did not converge")
@@ -106,21 +106,21 @@ def learned(study: Study) -> int:
     [
         (QUICK, False, (7, 30, 33, 33, 57, 60)),
         (QUICK, True, (7, 30, 33, 33, 57, 60)),
-        (Settings.paper(), False, (12, 31, 40, 45)),
-        (Settings.default(), False, (7, 30, 33, 33, 52, 60)),
-        (Settings.default(), True, (7, 30, 33, 33, 47, 50)),
+        (WIDE, False, (12, 31, 40)),
+        (Settings.default(), False, (7, 30, 33, 33, 42, 45)),
+        (Settings.default(), True, (7, 30, 33, 33, 42, 45)),
     ],
-    ids=["quick", "quick, asynchronous", "paper", "default", "default, asynchronous"],
+    ids=["quick", "quick, asynchronous", "wide", "default", "default, asynchronous"],
 )
 def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, budgets: tuple[int, ...]
 ) -> None:
     whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=settings)
-    whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous)
+    whole.run(simulate_beam, budget=budgets[-1], asynchronous=asynchronous, in_process=True)
     assert learned(whole) == (budgets[-1] - 30) // 5
     pieces = Study.create(beam, f"sqlite:///{tmp_path}/pieces.db", settings=settings)
     for budget in budgets:
-        pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous)
+        pieces.run(simulate_beam, budget=budget, asynchronous=asynchronous, in_process=True)
     assert content(pieces.evaluations) == content(whole.evaluations)
     assert pieces._store.learner() == whole._store.learner()
 
@@ -128,12 +128,12 @@ def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
 @pytest.mark.parametrize(
     ("settings", "asynchronous", "kills", "budget"),
     [
-        (Settings.paper(), False, [("evaluating", 33), ("learning", 40)], 45),
+        (WIDE, False, [("evaluating", 33), ("learning", 40)], 45),
         (QUICK, True, [("stored", 37)], 42),
-        (Settings.default(), False, [("evaluating", 33), ("learning", 40), ("stored", 50), ("learning", 55)], 60),
-        (Settings.default(), True, [("evaluating", 33), ("stored", 37), ("learning", 40)], 45),
+        (Settings.default(), False, [("stored", 37), ("learning", 40), ("evaluating", 43)], 45),
+        (Settings.default(), True, [("evaluating", 33), ("learning", 40)], 45),
     ],
-    ids=["paper", "quick, asynchronous", "default", "default, asynchronous"],
+    ids=["wide", "quick, asynchronous", "default", "default, asynchronous"],
 )
 def test_killed_and_resumed_equals_uninterrupted(
     beam: Problem, tmp_path: Path, settings: Settings, asynchronous: bool, kills: list[tuple[str, int]], budget: int
@@ -213,7 +213,7 @@ def test_plain_failures_are_not_tried_again(study: Study) -> None:
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_workers_with_every_kind_of_trouble(study: Study, asynchronous: bool) -> None:
     def troubled(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         number = current_evaluation.get()
         if number == 3:
@@ -255,7 +255,7 @@ def test_any_executor_will_do(study: Study) -> None:
 
 
 def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
-    """With the default settings, asynchronously, with four evaluations in flight."""
+    """With the default settings, asynchronously, with four evaluations in flight; but one initial design, to detect noise."""
     study = Study.create(valley(), url, settings=Settings.default())
 
     def slow(point: dict[str, float]) -> dict[str, float]:
@@ -266,7 +266,9 @@ def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
         study.run(slow, budget=55, executor=threads, workers=4, asynchronous=True)
     x = study.evaluations.x
     assert len(study.evaluations.complete) == 55
-    assert min(float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)) > 1e-5
+    distances = {(j, i): float(abs(x[i] - x[j]).max()) for i in range(55) for j in range(i)}
+    (repeat,) = (pair for pair, distance in distances.items() if distance <= 1e-5)
+    assert max(repeat) < 30
 
 
 def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:
@@ -287,7 +289,7 @@ def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
 
     def watch(point: dict[str, float]) -> dict[str, float]:
         nonlocal active
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         with lock:
             active += 1
@@ -308,7 +310,7 @@ def test_a_foreign_executor_gets_its_time_kept_here(study: Study) -> None:
     release = threading.Event()
 
     def hang(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 2:
             release.wait(60)
@@ -338,7 +340,7 @@ def test_time_in_an_executors_queue_does_not_count(study: Study, kind: type[Exec
 
 
 def slow_at_two(point: dict[str, float]) -> dict[str, float]:
-    from cbabo.evaluators.function import current_evaluation
+    from cbabo.domain.current import current_evaluation
 
     if current_evaluation.get() == 2:
         time.sleep(2.0)
@@ -440,7 +442,7 @@ def test_every_design_of_a_small_space_is_evaluated_once(url: str, caplog: pytes
 
 def test_a_design_that_crashes_its_process_costs_one_evaluation(study: Study) -> None:
     def crash(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         if current_evaluation.get() == 2:
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -453,7 +455,7 @@ def test_a_design_that_crashes_its_process_costs_one_evaluation(study: Study) ->
 
 def test_a_penalty_value_is_a_failure_that_names_its_evaluation(study: Study, caplog: pytest.LogCaptureFixture) -> None:
     def penalised(point: dict[str, float]) -> dict[str, float]:
-        from cbabo.evaluators.function import current_evaluation
+        from cbabo.domain.current import current_evaluation
 
         return {**simulate_beam(point), "mass": 1e308} if current_evaluation.get() in (3, 31) else simulate_beam(point)
 

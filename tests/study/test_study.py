@@ -98,7 +98,8 @@ def test_an_output_that_is_not_finite_is_a_failure(study: Study, value: float) -
         ({**OUTPUTS, "stress": None}, "'stress' must be one number"),
         ({**OUTPUTS, "stress": True}, "'stress' must be one number, but is True .of type bool"),
         ({**OUTPUTS, "stress": np.True_}, "'stress' must be one number"),
-        ({**OUTPUTS, "stress": np.array([2.0])}, "'stress' must be one number"),
+        ({**OUTPUTS, "mass": np.array([2.0])}, "the objective 'mass' must be one number"),
+        ({**OUTPUTS, "stress": np.array([[2.0]])}, "'stress' must be one number"),
         ({**OUTPUTS, "stress": 10**400}, "'stress' must be a finite number, but is too large for one: 1000"),
         ({**OUTPUTS, "note": "fine"}, "'note' must be one number"),
         ([1.0, 2.0], "as a mapping"),
@@ -307,19 +308,20 @@ def test_a_damaged_state_gets_one_sentence(quick: Study, url: str, evaluate) -> 
 @pytest.fixture(scope="module")
 def after_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "study.db"
-    Study.create(make_beam(), f"sqlite:///{path}", settings=QUICK).run(simulate_beam, budget=35)
+    Study.create(make_beam(), f"sqlite:///{path}", settings=QUICK).run(simulate_beam, budget=35, in_process=True)
     return path
 
 
 @pytest.fixture
 def run(after_a_run: Path, url: str) -> Study:
     """A study of 35 evaluations, each time a fresh copy."""
-    with (
-        contextlib.closing(sqlite3.connect(after_a_run)) as source,
-        contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as copy,
-    ):
-        source.backup(copy)
+    copy(after_a_run, Path(url.removeprefix("sqlite:///")))
     return Study.open(url, "beam")
+
+
+def copy(source: Path, target: Path) -> None:
+    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+        old.backup(new)
 
 
 @pytest.mark.parametrize("evaluations", [1, 2])
@@ -541,7 +543,7 @@ def test_a_default_model_is_a_pure_reading_too(beam: Problem, tmp_path: Path, ev
 def test_the_next_answer_knows_a_refinement(solving: Study, evaluate) -> None:
     solving.run(evaluate, budget=35, in_process=True)
     for at in (AT, {"stress": 2.0, "frequency": 4.0}, {"stress": 8.0, "frequency": 2.5}):
-        refined = solving.refine(at, evaluate)
+        refined = solving.refine(at, evaluate, in_process=True)
         assert refined.verified
         assert refined.feasible
         again = solving.model().predict(at)
@@ -588,7 +590,7 @@ def test_failures_do_not_stop_the_defaults(solving: Study, evaluate) -> None:
             raise ValueError("mesh")
         return evaluate(point)
 
-    solving.run(brittle, budget=60)
+    solving.run(brittle, budget=60, in_process=True)
     assert len(solving.evaluations) == 60
     late = solving.evaluations[40:]
     assert sum(row.state == "failed" for row in late) <= 4
@@ -603,17 +605,17 @@ def spent(study: Study) -> list[tuple[dict[str, float], dict[str, float]]]:
 @pytest.mark.parametrize("settings", [Settings.default().replace(library=16), QUICK], ids=["default", "paper"])
 def test_one_call_and_several_calls_refine_alike(beam: Problem, tmp_path: Path, evaluate, settings) -> None:
     """Verify, then improve in further calls: the error just measured counts, and no row is learned twice."""
-    studies = []
-    for name in ("one", "several", "started"):
-        study = Study.create(beam, f"sqlite:///{tmp_path}/{name}.db", settings=settings)
-        study.run(evaluate, budget=32, in_process=True)
-        studies.append(study)
-    one, several, started = studies
+    names = ("one", "several", "started")
+    one = Study.create(beam, f"sqlite:///{tmp_path}/one.db", settings=settings)
+    one.run(evaluate, budget=32, in_process=True)
+    for name in names[1:]:
+        copy(tmp_path / "one.db", tmp_path / f"{name}.db")
+    one, several, started = (Study.open(f"sqlite:///{tmp_path}/{name}.db", "beam") for name in names)
     at = {"stress": 4.3, "frequency": 3.1}
-    whole = one.refine(at, evaluate, evaluations=3)
-    parts = [several.refine(at, evaluate, evaluations=1) for _ in range(3)]
-    first = started.refine(at, evaluate, evaluations=1)
-    last = started.refine(at, evaluate, evaluations=2, start=first.point)
+    whole = one.refine(at, evaluate, evaluations=3, in_process=True)
+    parts = [several.refine(at, evaluate, evaluations=1, in_process=True) for _ in range(3)]
+    first = started.refine(at, evaluate, evaluations=1, in_process=True)
+    last = started.refine(at, evaluate, evaluations=2, start=first.point, in_process=True)
     assert len(spent(one)) >= 2
     assert spent(one) == spent(several) == spent(started)
     assert parts[-1].point == last.point == whole.point
@@ -623,10 +625,10 @@ def test_one_call_and_several_calls_refine_alike(beam: Problem, tmp_path: Path, 
 
 def test_a_refinement_for_other_limits_begins_anew(solving: Study, evaluate) -> None:
     solving.run(evaluate, budget=32, in_process=True)
-    solving.refine({"stress": 4.3, "frequency": 3.1}, evaluate, evaluations=1)
+    solving.refine({"stress": 4.3, "frequency": 3.1}, evaluate, evaluations=1, in_process=True)
     before = len(solving.evaluations)
     known = solving.model().predict({"stress": 6.0, "frequency": 3.0})
-    solving.refine({"stress": 6.0, "frequency": 3.0}, evaluate, evaluations=1)
+    solving.refine({"stress": 6.0, "frequency": 3.0}, evaluate, evaluations=1, in_process=True)
     made = solving.evaluations[before:]
     assert len(made) == (0 if known.verified else 1)
     assert all(dict(row.point) == known.point for row in made)
@@ -634,7 +636,7 @@ def test_a_refinement_for_other_limits_begins_anew(solving: Study, evaluate) -> 
 
 def test_a_measured_design_that_breaks_a_limit_says_which_and_by_how_much(solving: Study, evaluate) -> None:
     solving.run(evaluate, budget=32, in_process=True)
-    answer = solving.refine({"stress": 1.0, "frequency": 6.0}, evaluate, evaluations=1)
+    answer = solving.refine({"stress": 1.0, "frequency": 6.0}, evaluate, evaluations=1, in_process=True)
     assert answer.status == "measured"
     assert not answer.verified
     assert answer.probability_feasible == 0.0

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from cbabo.surfaces.records import answer_record, csv_text, plain_names, recommendation_record, standing
-from learned import model_of, simulate_valley, valley
+from learned import model_of
+from simulators import simulate_valley, valley
 
 
 def test_records_are_json() -> None:

@@ -15,18 +15,8 @@ from cbabo.methods.step import step
 from cbabo.solver.continuous import Solver
 from cbabo.surrogate import posterior as posterior_module
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
-from learned import (
-    asked,
-    cornered,
-    evaluated,
-    lattice,
-    posterior_of,
-    simulate_lattice,
-    simulate_valley,
-    unit_points,
-    valley,
-    with_failures,
-)
+from learned import asked, cornered, evaluated, posterior_of, unit_points, with_failures
+from simulators import lattice, simulate_lattice, simulate_valley, valley
 
 DEFAULT = Settings.default()
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from cbabo import Constraint, Objective, Problem, Real
 from cbabo.surrogate.limits import Limits
-from learned import evaluated, mirrored, simulate_mirrored, simulate_valley, valley
+from learned import evaluated
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 
 def problem(*constraints: Constraint, direction: str = "minimize") -> Problem:

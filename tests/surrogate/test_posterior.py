@@ -13,15 +13,8 @@ from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluations
 from cbabo.surrogate import Surrogates, condition
 from cbabo.surrogate.posterior import FitState, calibrated, fit_calibrated, measured_kappa
-from learned import (
-    evaluated,
-    mirrored,
-    posterior_of,
-    simulate_mirrored,
-    simulate_valley,
-    unit_points,
-    valley,
-)
+from learned import evaluated, posterior_of, unit_points
+from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
 DEFAULT = Settings.default()
 
@@ -221,5 +214,10 @@ def test_exact_repetitions_teach_nothing() -> None:
     assert len(twice.measured) == 20
     assert twice.surrogates.factor.equal(posterior_of(once, DEFAULT).surrogates.factor)
     noisy = [replace(e, id=90 + i, outputs={**e.outputs, "c": e.outputs["c"] + 1e-3}) for i, e in enumerate(once[:7])]
-    assert len(posterior_of(Evaluations(bumpy(), (*once, *noisy)), DEFAULT).measured) == 27
+    found = posterior_of(Evaluations(bumpy(), (*once, *noisy)), DEFAULT)
+    assert len(found.measured) == 20
+    assert found.counts is not None
+    assert found.counts.tolist() == [2.0] * 7 + [1.0] * 13
+    assert found.exact is not None
+    assert found.exact.tolist() == [name != "c" for name in bumpy().outputs]
     assert len(posterior_of(Evaluations(bumpy(), (*once, *once)), Settings.paper()).measured) == 40

@@ -10,7 +10,8 @@ from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.surrogate import Warp
 from cbabo.surrogate.prequential import PrequentialErrors
-from learned import evaluated, simulate_valley, valley
+from learned import evaluated
+from simulators import simulate_valley, valley
 
 NO_WARP = Warp.none(torch.ones(2, dtype=torch.float64))
 
@@ -52,7 +53,7 @@ def test_one_large_error_is_clipped_and_old_ones_are_dropped() -> None:
 
 
 def test_an_iteration_predicts_its_batch_and_the_next_one_compares_it() -> None:
-    problem, settings = valley(), Settings.default()
+    problem, settings = valley(), Settings.default().replace(noise="none")
     evaluations = evaluated(problem, simulate_valley, 30)
     batch, state = step(evaluations, Evaluations(problem, ()), None, settings, 0)
     record = Learner.from_bytes(state).fit.prequential

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cbabo.domain.space import Point
@@ -13,7 +13,7 @@ Status = Literal["predicted", "measured", "verified", "unreachable"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its standard deviation; a measured one has none.
+    """A number with its standard deviation; one that was measured without noise has none.
 
     Examples:
         >>> Estimate(18.8, 0.1)
@@ -41,19 +41,25 @@ class Answer:
     """The design: legal values."""
     objective: Estimate
     outputs: Mapping[str, Estimate]
-    """Every output of the problem, the objective among them."""
+    """Every output of the problem, the objective among them. An output with parts is shown by the part that is closest to
+    breaking its limit; its parts follow under their own names, as "stress[3]"."""
     probability_feasible: float
-    """That all limits asked for are obeyed; 1 or 0 once measured."""
+    """That the outputs, without noise, obey all limits asked for; 1 or 0 once measured where no output is noisy."""
     status: Status
-    """predicted: by the model. verified: measured, and it obeys the limits. measured: it was run and breaks a limit.
-    unreachable: no design is predicted to obey these limits with the probability asked for."""
+    """predicted: by the model. verified: measured, and it obeys the limits with the probability asked for. measured: it was run,
+    but it breaks a limit, or noise leaves doubt. unreachable: no design is predicted to obey these limits with the probability
+    asked for."""
     closest_thresholds: Mapping[str, float] | None = None
     """The nearest limits that can be met, where these are unreachable."""
     warnings: tuple[str, ...] = ()
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """Standard deviation of one measurement of every noisy output, as it was found."""
+    measurements: int = 0
+    """How often this design was measured."""
 
     @property
     def verified(self) -> bool:
-        """Whether the design was measured and obeys the limits."""
+        """Whether the design was measured and obeys the limits with the probability asked for."""
         return self.status == "verified"
 
     @property

@@ -60,11 +60,16 @@ _SURROGATES: Mapping[str, tuple[str, Check, str]] = {
     "hyperparameters.value": ("q", _finite, "finite numbers"),
     "hyperparameters.family": ("q", _between(0, 2), "0, 1 or 2"),
     "hyperparameters.stretch": ("qd", _between(0.0, 700.0), "numbers from 0 to 700"),
+    "hyperparameters.nugget": ("q", _between(0.0, 1.0), "numbers from 0 to 1"),
+    "hyperparameters.noise_kind": ("q", _between(0, 2), "0, 1 or 2"),
+    "relative_noise": ("qn", _between(1e-12, 1e6), "numbers from 1e-12 to 1e6"),
 }
 _OTHERS: Mapping[str, tuple[str, Check, str]] = {
     "warp.orientation": ("q", lambda t: t.abs() == 1.0, "1 or -1"),
     "warp.centre": ("q", _finite, "finite numbers"),
     "warp.width": ("q", lambda t: (t > 0) & ~t.isnan(), "numbers above 0"),
+    "kappa": ("q", _between(1e-6, 1e6), "numbers from 1e-6 to 1e6"),
+    "exact": ("q", _between(0, 1), "0 or 1"),
     "network.weights": ("w", _between(-1e6, 1e6), "numbers from -1e6 to 1e6"),
     "library.theta": ("mk", _in_cube, "points of the unit cube"),
     "library.x": ("md", _in_cube, "points of the unit cube"),
@@ -115,10 +120,12 @@ def _check(rules: Mapping[str, tuple[str, Check, str]], tensors: Mapping[str, Te
 
 
 def check_data(
-    evaluations: Evaluations, measured: Evaluations, warp: Warp | None, tensors: Mapping[str, Tensor]
+    evaluations: Evaluations, measured: Evaluations, y: Tensor, warp: Warp | None, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Check that the surrogates' data are those of the evaluations; measured: the evaluations that they were fitted to."""
-    y = torch.from_numpy(measured.y)
+    """Check that the surrogates' data are those of the evaluations.
+
+    measured: the designs that they were fitted to; y: n x q, the outputs of these.
+    """
     expected = {"x": torch.from_numpy(measured.x), "y": y if warp is None else warp.forward(y)}
     _compare(expected, tensors, "surrogates")
     if "failure_model.surrogates.x" in tensors:
@@ -165,8 +172,9 @@ _FIELDS = {field.name for field in fields(Evaluation)}
 
 
 def _evaluation(problem: Problem, plain: object) -> Evaluation:
-    if not isinstance(plain, dict) or set(plain) != _FIELDS:
+    if not isinstance(plain, dict) or {*plain, "sem"} != _FIELDS:
         raise ValueError(f"evaluations: expected the fields of an evaluation, got {shown(plain)}")
+    plain = {"sem": {}, **plain}  # Files of older versions have none.
     row = Evaluation(**{**plain, "started": _time(plain["started"])})
     names = set(problem.outputs) if row.state == "complete" else set()
     limits = row.thresholds
@@ -176,6 +184,7 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         (row.kind in get_args(Kind), "kind"),
         (problem.space.check(row.point) == row.point, "point"),
         (_are_numbers(row.outputs) and names <= set(row.outputs), "outputs"),
+        (_are_numbers(row.sem) and set(row.sem) <= set(row.outputs) and min(row.sem.values(), default=0) >= 0, "sem"),
         (row.failure is None or isinstance(row.failure, str), "failure"),
         (row.cause is None or row.cause in get_args(Cause), "cause"),
         (isinstance(row.log, str), "log"),

@@ -8,9 +8,12 @@ the study needs: logs, reasons of failures, hosts and processes.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from cbabo.answering.modelcheck import (
     MAX_BYTES,
@@ -33,9 +36,10 @@ from cbabo.numerics.versions import versions
 from cbabo.solver.library import Library
 from cbabo.surrogate import Forms, Surrogates, Warp
 from cbabo.surrogate.failures import FailureModel
-from cbabo.surrogate.posterior import Posterior, without_repeats
+from cbabo.surrogate.noise import Measurements
+from cbabo.surrogate.posterior import Posterior
 
-FORMAT = 3
+FORMAT = 4
 _FAILED = "failed; the reason is in the study"
 
 
@@ -48,6 +52,8 @@ class _Parts:
     failure_model: FailureModel | None
     network: PCM | None
     library: Library | None
+    kappa: Tensor | None
+    exact: Tensor | None = field(metadata={"dtype": torch.int64})
 
 
 def write_model(path: Path, fitted: Fitted) -> None:
@@ -77,7 +83,10 @@ def model_bytes(fitted: Fitted, *, complete: bool = True, shared: bool = False) 
     if "fast_map" in vars(fitted) or (complete and not answers_by_network):
         library = fitted.fast_map.library
     posterior = fitted.posterior
-    parts = _Parts(posterior.surrogates, posterior.warp, posterior.failure_model, network, library)
+    exact = None if posterior.exact is None else posterior.exact.long()
+    parts = _Parts(
+        posterior.surrogates, posterior.warp, posterior.failure_model, network, library, posterior.kappa, exact
+    )
     plain, tensors = encode(parts)
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -112,7 +121,7 @@ def model_arguments(content: bytes, path: Path) -> dict[str, Any]:
         header, tensors = unpack(content)
     except ValueError as error:
         raise ModelError(
-            f"{path}: the file is damaged, not a model, or of an older version ({error}); save the model again"
+            f"{path}: the file is damaged, not a model, or of an older version ({_reason(error)}); save the model again"
         ) from error
     try:
         known = header["format"]
@@ -142,10 +151,11 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
     method = method_for(Settings.from_dict(header["settings"]))
     check_settings(method.settings)
     evaluations = read_evaluations(problem, header["evaluations"])
-    calibrated = isinstance(method.settings, DefaultSettings)
-    measured = without_repeats(evaluations.complete) if calibrated else evaluations.complete
+    measurements = Measurements.of(evaluations.complete) if isinstance(method.settings, DefaultSettings) else None
+    measured = evaluations.complete if measurements is None else measurements.rows
+    y = torch.from_numpy(measured.y) if measurements is None else measurements.y
     check_tensors(problem, tensors)
-    check_data(evaluations, measured, _warp(tensors), tensors)
+    check_data(evaluations, measured, y, _warp(tensors), tensors)
     parts = decode(_Parts, header["parts"], tensors)
     _check_shapes(problem, parts)
     h = parts.surrogates.hyperparameters
@@ -156,7 +166,16 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
         "method": method,
         "seed": seed,
         "evaluations": evaluations,
-        "posterior": Posterior(problem, measured, parts.surrogates, forms, failure_model=parts.failure_model),
+        "posterior": Posterior(
+            problem,
+            measured,
+            parts.surrogates,
+            forms,
+            failure_model=parts.failure_model,
+            kappa=parts.kappa,
+            exact=None if parts.exact is None else parts.exact.bool(),
+            counts=None if measurements is None else measurements.count,
+        ),
         "network": parts.network,
         "library": parts.library,
     }
@@ -164,7 +183,7 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
 
 def _warp(tensors: dict[str, Any]) -> Warp | None:
     """Return the warp of the outputs, which the data were warped by before anything was fitted to them."""
-    names = [f"warp.{field.name}" for field in fields(Warp)]
+    names = [f"warp.{part.name}" for part in fields(Warp)]
     return Warp(*(tensors[name] for name in names)) if names[0] in tensors else None
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.answering.answers import Answer, Estimate, Status
+from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.errors import InputError, shown
@@ -71,6 +72,8 @@ class Answers:
     designs: Designs
     notes: tuple[str, ...] = ()
     """Warnings that hold for all of them."""
+    spent: bool = False
+    """Whether evaluations were spent on them, so that a measured design is told as such even if it breaks a limit."""
 
     def __len__(self) -> int:
         return len(self.query)
@@ -101,20 +104,32 @@ class Answers:
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and standard deviations of all outputs, n x q each; measured values, and zero, for measured designs."""
+        """Means and standard deviations of all outputs, n x q each; measured values, and zero, for what was measured exactly."""
         posterior = self.fitted.posterior
         mean, std = (part.numpy() for part in posterior.natural(*self._moments))
+        exact = np.ones(mean.shape[1], dtype=np.bool_) if posterior.exact is None else posterior.exact.numpy()
         for i, row in self.measured.items():
-            mean[i], std[i] = posterior.measured.y[row], 0.0
+            mean[i], std[i] = np.where(exact, posterior.measured.y[row], mean[i]), np.where(exact, 0.0, std[i])
         return mean, std
 
     @cached_property
     def probability_feasible(self) -> FloatArray:
-        """The probability, n, that all limits asked for are obeyed; 1 for measured designs, which obey them."""
+        """The probability, n, that all limits asked for are obeyed; 1 or 0 for designs that were measured exactly."""
         theta = torch.from_numpy(self.query.theta)
         chance = self.fitted.posterior.limits.log_probability(*self._moments, theta).exp().numpy()
-        chance[list(self.measured)] = 1.0
+        rows = list(self.measured)
+        if rows:
+            asked = Query(self.query.box, self.query.thresholds[rows], self.query.theta[rows])
+            of_measured = self.fitted.posterior.measured_probability(asked)
+            chance[rows] = of_measured[np.arange(len(rows)), list(self.measured.values())]
         return chance
+
+    def measurements(self, i: int) -> int:
+        """Return how often the design of one of them was measured."""
+        counts = self.fitted.posterior.counts
+        if i not in self.measured:
+            return 0
+        return 1 if counts is None else int(counts[self.measured[i]])
 
     @cached_property
     def reachable(self) -> NDArray[np.bool_]:
@@ -125,9 +140,13 @@ class Answers:
 
     def status(self, i: int) -> Status:
         """Return what one of the answers is."""
-        if i in self.measured:
+        if i not in self.measured:
+            return "predicted" if self.reachable[i] else "unreachable"
+        if self.designs.aim is None:
+            return "verified" if self.probability_feasible[i] > 0.5 else "measured"
+        if self.reachable[i]:
             return "verified"
-        return "predicted" if self.reachable[i] else "unreachable"
+        return "measured" if self.spent else "unreachable"
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -144,16 +163,18 @@ class Answers:
         mean, std = self.moments
         columns = {f"limit {name}": self.thresholds[:, i] for i, name in enumerate(problem.box.names)}
         columns |= {name: self.points[:, i] for i, name in enumerate(problem.space.names)}
-        for i, name in enumerate(problem.outputs):
-            columns |= {name: mean[:, i], f"{name} std": std[:, i]}
+        for name, at in self._columns.items():
+            rows = np.arange(len(self))
+            columns |= {name: mean[rows, at], f"{name} std": std[rows, at]}
         return pd.DataFrame({**columns, "probability feasible": self.probability_feasible})
 
     def answer(self, i: int) -> Answer:
         """Return one of them by itself."""
         problem = self._problem
         mean, std = self.moments
-        outputs = {n: Estimate(float(mean[i, j]), float(std[i, j])) for j, n in enumerate(problem.outputs)}
+        outputs = {n: Estimate(float(mean[i, at[i]]), float(std[i, at[i]])) for n, at in self._columns.items()}
         status = self.status(i)
+        doubts = self._doubts(i) if status == "measured" else []
         return Answer(
             thresholds=self.query.named(i),
             point=problem.space.points(self.x[i].unsqueeze(0).numpy())[0],
@@ -162,8 +183,21 @@ class Answers:
             probability_feasible=float(self.probability_feasible[i]),
             status=status,
             closest_thresholds=self._closest(i) if status == "unreachable" else None,
-            warnings=(*self.query.warnings(i), *self.notes),
+            warnings=(*self.query.warnings(i), *doubts, *self.notes),
+            noise={n: s for n, s in zip(problem.outputs, self.fitted.posterior.noise.tolist(), strict=True) if s > 0},
+            measurements=self.measurements(i),
         )
+
+    def _doubts(self, i: int) -> list[str]:
+        """Say why a measured design is not verified."""
+        broken = broken_limits(self._problem, self.query.row(i), self.moments[0][i : i + 1])
+        if broken:
+            return broken
+        times = "once" if self.measurements(i) == 1 else f"{self.measurements(i)} times"
+        return [
+            f"the measured design was measured {times}, and noise leaves doubt: it obeys these limits with a probability of "
+            f"{self.probability_feasible[i]:.3g}; refine again to measure more"
+        ]
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         assert self.designs.aim is not None
@@ -171,6 +205,14 @@ class Answers:
             theta = self.fitted.solver.closest(self.query.theta[i], self.designs.aim)
         box = self.query.box
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
+
+    @cached_property
+    def _columns(self) -> dict[str, NDArray[np.int64]]:
+        """Where (n) each output is among the columns of the moments; an output with parts is where its governing part is."""
+        problem, mean = self._problem, self.moments[0]
+        found = {name: np.full(len(self), j) for j, name in enumerate(problem.outputs)}
+        found |= {name: problem.box.governing(mean, self.thresholds, at) for name, at in problem.parts.items()}
+        return {name: found[name] for name in problem.reported_outputs}
 
     @property
     def _problem(self) -> Problem:
@@ -181,3 +223,19 @@ class Answers:
         """Means and standard deviations, n x q each, in the surrogates' units."""
         with one_thread(), torch.no_grad():
             return self.fitted.surrogates.mean_and_std(self.x)
+
+
+def broken_limits(problem: Problem, query: Query, y: FloatArray) -> list[str]:
+    """Say which limits outputs y (1 x q) break, and by how much."""
+    violation = iter(problem.box.violations(y, query.thresholds)[0])
+    found = []
+    for constraint, limit in zip(problem.constraints, problem.box.limits(query.thresholds), strict=True):
+        for output in constraint.output_names:
+            over = float(next(violation))
+            if over > FEASIBILITY_TOLERANCE * constraint.scale:
+                unit = f" {constraint.unit}" if constraint.unit else ""
+                name = constraint.name if output == constraint.name else f"{constraint.name} ({output})"
+                found.append(
+                    f"the measured design breaks {name} {constraint.sense} {limit[0]:g}{unit} by {over:.4g}{unit}"
+                )
+    return found

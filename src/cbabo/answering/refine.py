@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from cbabo.answering.answers import Answer, Estimate
-from cbabo.answering.predict import predict_many
-from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
+from cbabo.answering.answers import Answer
+from cbabo.answering.predict import Answers, predict_many
 from cbabo.domain.evaluations import Evaluation
-from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
-from cbabo.methods.method import Fitted, Measure
-from cbabo.numerics.arrays import FloatArray
+from cbabo.methods.method import Fitted, Measure, measured_design
+from cbabo.methods.settings import DefaultSettings
 
 
 def refine(
@@ -37,40 +33,19 @@ def refine(
     """
     found = fitted.method.refine(fitted, query, measure, evaluations, start, made)
     notes = [*found.notes, *(f"evaluation {e.id} failed: {e.failure}" for e in found.made if e.state != "complete")]
-    if found.best is None:
+    if found.designs is None:
         predicted = predict_many(fitted, query).answer(0)
         return replace(predicted, warnings=(*predicted.warnings, *notes, "not verified: every evaluation failed"))
-    answer = measured_answer(fitted.problem, query, found.best)
+    answer = Answers(found.fitted, query, found.designs, spent=True).answer(0)
+    if answer.status == "predicted":
+        notes.append("predicted after these evaluations, and expected to be better than every measured design")
     return replace(answer, warnings=(*answer.warnings, *notes))
 
 
-def measured_answer(problem: Problem, query: Query, evaluation: Evaluation) -> Answer:
-    """Return a measured design as the answer to a query with one row: verified if it obeys the limits, else measured."""
-    outputs = {name: Estimate(evaluation.outputs[name], 0.0) for name in problem.outputs}
-    y = np.array([[evaluation.outputs[name] for name in problem.outputs]])
-    feasible = bool(problem.box.feasible(y, query.thresholds)[0])
-    return Answer(
-        thresholds=query.named(0),
-        point=dict(evaluation.point),
-        objective=outputs[problem.objective.name],
-        outputs=outputs,
-        probability_feasible=float(feasible),
-        status="verified" if feasible else "measured",
-        warnings=(*query.warnings(0), *broken_limits(problem, query, y)),
-    )
+def measured_answer(fitted: Fitted, query: Query, evaluation: Evaluation) -> Answer:
+    """Return a measured design as the answer to a query with one row: verified if it obeys the limits, else measured.
 
-
-def broken_limits(problem: Problem, query: Query, y: FloatArray) -> list[str]:
-    """Say which limits outputs y (1 x q) break, and by how much."""
-    violation = iter(problem.box.violations(y, query.thresholds)[0])
-    found = []
-    for constraint, limit in zip(problem.constraints, problem.box.limits(query.thresholds), strict=True):
-        for output in constraint.output_names:
-            over = float(next(violation))
-            if over > FEASIBILITY_TOLERANCE * constraint.scale:
-                unit = f" {constraint.unit}" if constraint.unit else ""
-                name = constraint.name if output == constraint.name else f"{constraint.name} ({output})"
-                found.append(
-                    f"the measured design breaks {name} {constraint.sense} {limit[0]:g}{unit} by {over:.4g}{unit}"
-                )
-    return found
+    fitted: after this evaluation.
+    """
+    aim = fitted.settings.probability if isinstance(fitted.settings, DefaultSettings) else None
+    return Answers(fitted, query, measured_design(fitted, evaluation, aim), spent=True).answer(0)

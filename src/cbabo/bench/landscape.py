@@ -1,7 +1,7 @@
-"""Local search on the true functions of a shipped problem: its ranges and scales, and SLSQP runs.
+"""Local search on a smooth piece of the true functions of a shipped problem: its ranges and scales, and SLSQP runs.
 
 X: n x d designs in natural units; u: one design, each variable scaled to [0, 1] over its range.
-f: n objective values; c: n x m constraint values; limits: m; c <= limits is feasible.
+f: n objective values; c: n x p constrained values; limits: p; c <= limits is feasible.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scipy.stats import qmc
 
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
+from cbabo.problems.shipped import Function, Piece
 
 _slsqp: Callable[..., Any] = fmin_slsqp  # The stubs of SciPy ask for shapes that arrays here do not state.
 
@@ -55,6 +56,23 @@ class Landscape:
     """Ranges and scales of a problem that are the same for all thresholds."""
 
     shipped: ShippedProblem
+    piece: Piece
+
+    @property
+    def function(self) -> Function:
+        """The piece's function."""
+        return self.piece.function
+
+    def limits(self, thresholds: FloatArray) -> FloatArray:
+        """Return the limits of all values, n x p, at thresholds, n x m."""
+        columns = [np.zeros(len(thresholds)) if j is None else thresholds[:, j] for j in self.piece.limited_by]
+        return np.column_stack(columns)
+
+    @cached_property
+    def widths(self) -> FloatArray:
+        """The range of the limit of each value, p; infinite where its limit is always zero."""
+        constraints = self.shipped.problem.constraints
+        return np.array([np.inf if j is None else constraints[j].scale for j in self.piece.limited_by])
 
     @cached_property
     def low(self) -> FloatArray:
@@ -80,7 +98,7 @@ class Landscape:
     @cached_property
     def spreads(self) -> FloatArray:
         """The spread of f and of each c over the Sobol designs: half the interquartile range."""
-        f, c = self.shipped.function(self.sobol)
+        f, c = self.function(self.sobol)
         lower, upper = np.quantile(np.column_stack([f, c]), [0.25, 0.75], axis=0)
         return np.asarray(np.maximum((upper - lower) / 2, 1e-12))
 
@@ -133,7 +151,7 @@ class Descent:
             y, slopes = self._at(part)
             excess = (y[1:] - self._limits) / self.scales
             broken = excess > -TUNING.margin
-            c = self._land.shipped.function(x[None])[1][0]
+            c = self._land.function(x[None])[1][0]
             if (c <= self._limits).all() or not (excess < TUNING.restorable).all():
                 break
             inside = (part > 0.0) & (part < 1.0)
@@ -152,7 +170,7 @@ class Descent:
         if self._known is None or self._known[0] != key:
             u = self._whole(part)
             steps = TUNING.difference * np.eye(len(u))[self._free]
-            f, c = self._land.shipped.function(self._natural(np.vstack([u, u + steps, u - steps])))
+            f, c = self._land.function(self._natural(np.vstack([u, u + steps, u - steps])))
             y, n = np.column_stack([f, c]), len(steps)
             self._known = key, y[0], (y[1 : n + 1] - y[n + 1 :]).T / (2 * TUNING.difference)
         return self._known[1], self._known[2]

@@ -1,12 +1,15 @@
 """Search for the true optimum of a shipped problem at given thresholds, by SLSQP from many starts.
 
 X: n x d designs in natural units; u: one design, each variable scaled to [0, 1] over its range.
-f: n objective values; c: n x m constraint values; limits: m; c <= limits is feasible.
+f: n objective values; c: n x p constrained values; limits: p; c <= limits is feasible.
 
 Starts come from a pool of Sobol designs, or of designs that a recipe lists; each threshold starts from the best ranked
 ones (SLSQP, central differences, constraints scaled by their slopes). Every design found for one threshold is a candidate
 and a start for every other one, in several passes, until nothing improves. Integer and discrete variables are branched on;
 a branch is pruned when its optimum with relaxed variables is no better.
+
+A problem that is made of smooth pieces is solved on each of them, where maxima are many values with one limit, and switches and
+failing designs are constraints. The best of the pieces' optima, by the problem's own function, is the optimum.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from numpy.typing import NDArray
 from cbabo.bench.landscape import Descent, Landscape
 from cbabo.numerics import seeding
 from cbabo.numerics.arrays import FloatArray
-from cbabo.problems import ShippedProblem, analytic, engineering
-from cbabo.problems.shipped import Function
+from cbabo.problems import ShippedProblem, analytic, basin_functions, engineering, kinked_functions
+from cbabo.problems.shipped import Function, Piece
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,15 @@ class Tuning:
     gain: float = 1e-10
     """An objective that is lower by less than this share of max(1, |f|) is no improvement."""
 
-    passes: int = 6
-    """Most passes over all thresholds; the search ends earlier when a pass improves nothing."""
-
     rounds: int = 4
     """SLSQP runs in a row from one start, each with the constraints scaled anew."""
 
-    shared_starts: int = 4
-    """Starts that are taken from the designs found at other thresholds."""
-
     unknown_floor: int = 3
     """Factor on the starts of a threshold for which no more relaxed optimum is known."""
+
+    rounding: float = 1e-10
+    """Distance kept from the limits of pieces, in their ranges or spreads: a piece and the whole function round differently, and
+    so does the solution of linear systems with the number of designs."""
 
     violation_weight: float = 3.0
     """Weight of violations, in units of their spread, against the objective when starts are ranked."""
@@ -79,11 +80,17 @@ class Recipe:
     others: int = 8
     """Descents from any designs of the pool."""
 
+    shared: int = 4
+    """Descents, in each pass, from the best designs that were found at other thresholds."""
+
     levels: tuple[float, ...] = ()
     """If given, the pool is every design whose values are of these levels, in descending order, and not Sobol designs."""
 
     origin: tuple[float, ...] = (0.0,)
     """What the levels are counted from, for each variable or for all."""
+
+    passes: int = 6
+    """Most passes over all thresholds; the search ends earlier when a pass improves nothing."""
 
     hops: int = 0
     """Descents, in each pass, from the best design with a few values changed."""
@@ -101,6 +108,14 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
         analytic.gkxwc1: Recipe(best=20, others=20),
         analytic.gkxwc2: Recipe(best=20, others=20),
         engineering.car: Recipe(best=10, others=10, hops=3),
+        basin_functions.wells4: Recipe(best=4, others=6),
+        basin_functions.wells8: Recipe(best=4, others=6),
+        basin_functions.ripples5: Recipe(best=10, others=6, hops=4),
+        basin_functions.absorbers6: Recipe(best=10, others=6, hops=4),
+        kinked_functions.stop: Recipe(best=2, others=0, shared=2),
+        kinked_functions.cantilever_members: Recipe(best=1, others=1, shared=2),
+        kinked_functions.truss10_members: Recipe(best=1, others=1, shared=2),
+        kinked_functions.bridge21_members: Recipe(best=1, others=0, shared=1, passes=3),
     }
 )
 """Recipes of the functions with many local optima, or with one only; the others get the defaults."""
@@ -108,11 +123,24 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
 
 def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
     """Return the optimum at every row of thresholds, n x m; the rows help each other."""
-    search = _Search(Landscape(shipped), RECIPES.get(shipped.function, Recipe()))
-    order = np.argsort(-shipped.problem.box.to_theta(thresholds).sum(axis=1), kind="stable").tolist()
+    if not shipped.pieces:
+        return _solve_piece(shipped, shipped.whole, thresholds)
+    pieces = [_solve_piece(shipped, piece, thresholds) for piece in shipped.pieces]
+    whole = _Search(Landscape(shipped, shipped.whole), Recipe())
+    limits = whole.land.limits(thresholds)
+    with np.errstate(all="ignore"):
+        return [whole.pick(np.array([o.x for o in found]), row) for *found, row in zip(*pieces, limits, strict=True)]
+
+
+def _solve_piece(shipped: ShippedProblem, piece: Piece, stated_thresholds: FloatArray) -> list[Optimum]:
+    """Return the optimum of a piece at every row of thresholds, n x m; the rows help each other."""
+    search = _Search(Landscape(shipped, piece), RECIPES.get(shipped.function, Recipe()))
+    units = np.minimum(search.land.widths, search.land.spreads[1:])
+    thresholds = search.land.limits(stated_thresholds) - (TUNING.rounding * units if shipped.pieces else 0.0)
+    order = np.argsort(-shipped.problem.box.to_theta(stated_thresholds).sum(axis=1), kind="stable").tolist()
     found: dict[int, Optimum] = {}
     with np.errstate(all="ignore"):
-        for number in range(TUNING.passes):
+        for number in range(search.recipe.passes):
             before = dict(found)
             for i in order:  # A more relaxed optimum, found first, is a lower bound.
                 relaxed = [j for j in found if j != i and (thresholds[j] >= thresholds[i]).all()]
@@ -133,7 +161,7 @@ class _Search:
 
     def look(self, limits: FloatArray, designs: FloatArray, floor: float, best: Optimum | None, number: int) -> Optimum:
         """Search from designs of other thresholds, and from the pool or, once an optimum is known, from changes of it."""
-        others = designs[self.promising(designs, limits)[: TUNING.shared_starts]]
+        others = designs[self.promising(designs, limits)[: self.recipe.shared]]
         if best is None:
             best = self.pick(np.vstack([self.pool, designs]), limits)
             more = self.pool[self.chosen(limits, times=1 if np.isfinite(floor) else TUNING.unknown_floor)]
@@ -146,7 +174,7 @@ class _Search:
     def chosen(self, limits: FloatArray, times: int) -> NDArray[np.int64]:
         """Choose starts from the pool: the best ranked feasible designs, the best ranked of all, and some at random."""
         order = self.promising(self.pool, limits)
-        feasible = order[(self.land.shipped.function(self.pool[order])[1] <= limits).all(axis=1)]
+        feasible = order[(self.land.function(self.pool[order])[1] <= limits).all(axis=1)]
         some = seeding.child(0, "truth", self.land.shipped.name).permutation(order)
         best, others = times * self.recipe.best, times * self.recipe.others
         return np.concatenate([feasible[: best // 2], order[:best], some[:others]])
@@ -217,16 +245,15 @@ class _Search:
 
     def pick(self, X: FloatArray, limits: FloatArray) -> Optimum:
         """Return the best of these designs that obeys the limits exactly."""
-        f, c = self.land.shipped.function(X)
+        f, c = self.land.function(X)
         f = np.where((c <= limits).all(axis=1) & ~np.isnan(f), f, np.inf)
         best = int(f.argmin())
         return Optimum(float(f[best]), X[best] if np.isfinite(f[best]) else np.full(X.shape[1], np.nan))
 
     def promising(self, X: FloatArray, limits: FloatArray) -> NDArray[np.int64]:
         """Order designs by objective plus broken limits, each in the unit of its spread or, if that is less, of its box."""
-        f, c = self.land.shipped.function(X)
-        widths = np.array([constraint.scale for constraint in self.land.shipped.problem.constraints])
-        broken = np.maximum(c - limits, 0.0) / np.minimum(widths, self.land.spreads[1:])
+        f, c = self.land.function(X)
+        broken = np.maximum(c - limits, 0.0) / np.minimum(self.land.widths, self.land.spreads[1:])
         merit = f / self.land.spreads[0] + TUNING.violation_weight * broken.sum(axis=1)
         order = np.argsort(merit, kind="stable")
         return np.asarray(order[np.isfinite(merit[order])])

@@ -1,7 +1,8 @@
 """The true optimum f*(theta), x*(theta) of every shipped problem, at 100 fixed thresholds and at the box's two ends.
 
 The numbers are in `truths/NAME.csv`: row (0 to 99, "strictest" or "relaxed"), theta1.., f_star, x1... They were computed by
-`python -m cbabo.bench.truth [NAME...]`, which keeps the thresholds and searches for the optima again (see `optima`).
+`python -m cbabo.bench.truth [NAME...]`, which keeps the thresholds, or draws them for a problem without a file, and searches for
+the optima again (see `optima`). Problems that share their optima, with noise or without, share a file.
 keane18 has no optimum where it is unbounded: there f is minus infinity and x is NaN.
 """
 
@@ -24,8 +25,11 @@ from cbabo.bench.optima import Optimum, solve_all
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.errors import InputError
 from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.seeding import child
 from cbabo.problems import ShippedProblem
 
+ROWS = 100
+"""Thresholds of a problem: a Sobol sequence where its file does not state others."""
 ENDS = ("strictest", "relaxed")
 """Labels of the rows for the two ends of the threshold box."""
 TYPICAL_DESIGNS = 10_000
@@ -86,12 +90,12 @@ def solve(shipped: ShippedProblem, thresholds: ThresholdsLike) -> Optimum:
 
 def write(name: str, directory: Path) -> Path:
     """Search for the optima of one problem again, at the thresholds of its file, and write them."""
-    shipped = problems.get(name)
+    shipped = problems.get(problems.get(name).optima_of or name)
     box = shipped.problem.box
     ends = box.from_theta(np.array([[0.0], [1.0]]) * np.ones(len(box.names)))
-    thresholds = np.vstack([_read(shipped).thresholds, ends])
+    thresholds = np.vstack([_thresholds(shipped), ends])
     found = solve_all(shipped, thresholds)
-    path = directory / f"{name}.csv"
+    path = directory / f"{shipped.name}.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(_header(shipped))
@@ -105,16 +109,24 @@ def write(name: str, directory: Path) -> Path:
 def main(names: Sequence[str]) -> None:
     """Write the files of these problems, or of all."""
     with resources.as_file(resources.files("cbabo.bench") / "truths") as directory:
-        for name in names or problems.names():
+        for name in names or [n for n in problems.names() if not problems.get(n).optima_of]:
             began = time.perf_counter()
             path = write(name, directory)
             sys.stdout.write(f"{path.name}: {time.perf_counter() - began:.0f} s\n")
             sys.stdout.flush()
 
 
+def _thresholds(shipped: ShippedProblem) -> FloatArray:
+    if (resources.files("cbabo.bench") / "truths" / f"{shipped.name}.csv").is_file():
+        return _read(shipped).thresholds
+    box = shipped.problem.box
+    theta = qmc.Sobol(len(box.names), rng=child(0, "truth thresholds", shipped.name)).random_base2(7)[:ROWS]
+    return box.from_theta(theta)
+
+
 @cache
 def _read(shipped: ShippedProblem) -> Truth:
-    file = resources.files("cbabo.bench") / "truths" / f"{shipped.name}.csv"
+    file = resources.files("cbabo.bench") / "truths" / f"{shipped.optima_of or shipped.name}.csv"
     header, *rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
     if header != _header(shipped) or tuple(row[0] for row in rows[-2:]) != ENDS:
         raise InputError(

@@ -231,18 +231,28 @@ class ThresholdBox:
         ]
         return np.column_stack(columns) if columns else np.zeros((len(y), 0))
 
+    def governing(self, y: FloatArray, thresholds: FloatArray, parts: Sequence[int]) -> NDArray[np.int64]:
+        """Return for each row (n) which of the parts of an output, columns of y (n x q), is closest to breaking a limit on it."""
+        relative = self.violations(y, thresholds) / self.scales
+        columns = np.array([self.outputs.index(name) for c in self.constraints for name in c.output_names])
+        mine = np.flatnonzero(np.isin(columns, parts))
+        return np.asarray(columns[mine[relative[:, mine].argmax(axis=1)]])
+
     def feasible(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
         """Tell for each row whether every requirement is obeyed within the tolerance."""
         obeyed: NDArray[np.bool_] = self.violations(y, thresholds) <= FEASIBILITY_TOLERANCE * self.scales
         return np.asarray(obeyed.all(axis=1))
 
-    def obeyed(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:
-        """Tell for every row of thresholds (b x k) which designs' outputs (n x q) obey it within the tolerance, b x n."""
+    def obeyed(self, y: FloatArray, thresholds: FloatArray, unknown: bool = False) -> NDArray[np.bool_]:
+        """Tell for every row of thresholds (b x k) which designs' outputs (n x q) obey it within the tolerance, b x n.
+
+        unknown: what outputs that are NaN count as.
+        """
         found = np.ones((len(thresholds), len(y)), dtype=np.bool_)
         for c, limit in zip(self.constraints, self.limits(thresholds), strict=True):
             for name in c.output_names:
                 beyond = c.sign * (y[:, self.outputs.index(name)] - limit[:, None])
-                found &= beyond <= FEASIBILITY_TOLERANCE * c.scale
+                found &= (beyond <= FEASIBILITY_TOLERANCE * c.scale) | (unknown & np.isnan(beyond))
         return found
 
     def limits(self, thresholds: FloatArray) -> list[FloatArray]:

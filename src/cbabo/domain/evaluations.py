@@ -2,12 +2,15 @@
 
 An evaluation is one expensive call and its outcome. Raw outputs are kept as they came, further numbers of the
 simulator included; a failed evaluation keeps its reason and is never used as a measurement.
+
+An output that came as a list is a number for each of its parts here ("stress[0]", "stress[1]", ...). The first measured
+evaluation says which outputs have parts, and how many; the table's problem is the one with these parts (`Problem.expanded`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -15,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from cbabo.domain.parts import count_parts
 from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
 from cbabo.errors import Cause
@@ -37,7 +41,7 @@ class Evaluation:
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]
-    """Every number that the simulator returned; empty unless it returned all that it had to."""
+    """Every number that the simulator returned, parts by their own names; empty unless it returned all that it had to."""
     failure: str | None = None
     """Why it failed, in one line."""
     cause: Cause | None = None
@@ -55,6 +59,8 @@ class Evaluation:
     """The limits that an evaluation of kind refine was spent on, where they are known."""
     excluded: str | None = None
     """Why a user has excluded it, so that nothing is learned from it; None unless excluded."""
+    sem: Mapping[str, float] = field(default_factory=dict)
+    """The standard errors of outputs that the simulator stated."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +68,15 @@ class Evaluations(Sequence[Evaluation]):
     """The evaluations of a study at one moment, in the order of their ids."""
 
     problem: Problem
+    """With the parts of outputs in place of these, once something is measured."""
     rows: tuple[Evaluation, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", tuple(judged(self.problem, row) for row in self.rows))
+        measured = (row for row in self.rows if row.state == "complete" and row.excluded is None)
+        counts = part_counts(self.problem, next(measured, None))
+        problem = self.problem.expanded(counts)
+        object.__setattr__(self, "problem", problem)
+        object.__setattr__(self, "rows", tuple(judged(problem, counts, row) for row in self.rows))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -119,6 +130,13 @@ class Evaluations(Sequence[Evaluation]):
         values = [[row.outputs.get(name, np.nan) for name in names] for row in self.rows]
         return np.array(values, dtype=np.float64).reshape(-1, len(names))
 
+    @cached_property
+    def sem(self) -> FloatArray:
+        """The standard errors of the problem's outputs, n x q, natural units; NaN where none was stated."""
+        names = self.problem.outputs
+        values = [[row.sem.get(name, np.nan) for name in names] for row in self.rows]
+        return np.array(values, dtype=np.float64).reshape(-1, len(names))
+
     def best(self, thresholds: Mapping[str, float]) -> Evaluation | None:
         """Return the measured design with the best objective among those that obey these limits, if any."""
         limits = self.problem.box.row(thresholds)
@@ -133,18 +151,21 @@ class Evaluations(Sequence[Evaluation]):
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per evaluation, failed and excluded ones included.
 
-        Columns: id, state, kind, the variables, the outputs, further numbers of the simulator, failure, cause,
-        started, seconds, worker, excluded. A further number whose name is taken gets the column "output <name>".
+        Columns: id, state, kind, the variables, the outputs, further numbers of the simulator, "<name> sem" for outputs with
+        standard errors, failure, cause, started, seconds, worker, excluded. A further number whose name is taken gets the
+        column "output <name>".
         """
         extras = dict.fromkeys(name for row in self.rows for name in row.outputs if name not in self.problem.outputs)
         columns: dict[str, Any] = {name: [getattr(r, name) for r in self.rows] for name in ("id", "state", "kind")}
         for name in self.problem.space.names:
             columns[name] = [r.point[name] for r in self.rows]
         for name in (*self.problem.outputs, *extras):
-            title = name
-            while title in columns or title in RESERVED:
-                title = f"output {title}"
-            columns[title] = np.array([r.outputs.get(name, np.nan) for r in self.rows], dtype=np.float64)
+            values = np.array([r.outputs.get(name, np.nan) for r in self.rows], dtype=np.float64)
+            columns[_free_title(name, columns)] = values
+        for name in (*self.problem.outputs, *extras):
+            if any(name in r.sem for r in self.rows):
+                values = np.array([r.sem.get(name, np.nan) for r in self.rows], dtype=np.float64)
+                columns[_free_title(sem_column(name), columns)] = values
         for name in ("failure", "cause", "started", "seconds", "worker", "excluded"):
             columns[name] = [getattr(r, name) for r in self.rows]
         return pd.DataFrame(columns).astype({"seconds": np.float64})
@@ -153,10 +174,43 @@ class Evaluations(Sequence[Evaluation]):
         return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state and row.excluded is None))
 
 
-def judged(problem: Problem, row: Evaluation) -> Evaluation:
-    """Return an evaluation as it counts: as failed at its design if it is complete with an output out of its valid range."""
-    reason = problem.invalid(row.outputs) if row.state == "complete" else None
+def sem_column(name: str) -> str:
+    """Return the name of the column with the standard errors of an output."""
+    return f"{name} sem"
+
+
+def _free_title(name: str, taken: Mapping[str, Any]) -> str:
+    while name in taken or name in RESERVED:
+        name = f"output {name}"
+    return name
+
+
+def part_counts(problem: Problem, first: Evaluation | None) -> dict[str, int | None]:
+    """Return how many parts each output has in the first measured evaluation; None for one number."""
+    return {} if first is None else {name: count_parts(name, first.outputs) for name in problem.outputs}
+
+
+def judged(problem: Problem, counts: Mapping[str, int | None], row: Evaluation) -> Evaluation:
+    """Return an evaluation as it counts: a complete one as failed at its design if its outputs are not what they must be.
+
+    That is with an output out of the problem's valid range, or with other parts than counted in the first measured evaluation.
+    """
+    reason = None
+    if row.state == "complete":
+        reason = _other_parts(counts, row.outputs) or problem.invalid(row.outputs)
     return row if reason is None else replace(row, state="failed", failure=reason, cause="design")
+
+
+def _other_parts(counts: Mapping[str, int | None], outputs: Mapping[str, float]) -> str | None:
+    for name, count in counts.items():
+        found = count_parts(name, outputs)
+        if found != count:
+            wanted, came = ("one number" if n is None else f"a list of {n}" for n in (count, found))
+            return (
+                f"the output {name!r} must be {wanted} as in the first measured evaluation, but is {came}; "
+                "return the same parts for every design"
+            )
+    return None
 
 
 @dataclass(frozen=True)

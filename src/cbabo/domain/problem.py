@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from cbabo.domain.constraints import Constraint, ThresholdBox
 from cbabo.domain.notation import misspelt, number, parse_constraint, parse_objective, read_yaml, sentence, similar
+from cbabo.domain.parts import count_parts, part_name, whole_name
 from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
 from cbabo.errors import InputError, shown
 from cbabo.numerics.arrays import is_number
@@ -194,6 +195,43 @@ class Problem:
         """Every raw output that the simulator must return, the objective first, each once."""
         limited = (name for c in self.constraints for name in c.output_names)
         return tuple(dict.fromkeys([self.objective.name, *limited]))
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """The outputs that have parts, "stress" for "stress[0]", "stress[1]" and so on: where these are among `outputs`."""
+        wholes = dict.fromkeys(whole_name(name) for name in self.outputs[1:])
+        counts = {whole: count_parts(whole, self.outputs) for whole in wholes if whole is not None}
+        index = {name: j for j, name in enumerate(self.outputs)}
+        return {
+            whole: tuple(index[part_name(whole, i)] for i in range(count)) for whole, count in counts.items() if count
+        }
+
+    @cached_property
+    def reported_outputs(self) -> tuple[str, ...]:
+        """What answers state: every output, one with parts under its own name, and after these all parts."""
+        whole = {self.outputs[j]: name for name, at in self.parts.items() for j in at}
+        return tuple(dict.fromkeys([*(whole.get(name, name) for name in self.outputs), *whole]))
+
+    def expanded(self, counts: Mapping[str, int | None]) -> Problem:
+        """Return the problem with the parts of outputs in place of these: a limit on an output is one on each of its parts.
+
+        counts: the number of parts of outputs; None for an output that is one number.
+
+        Examples:
+            >>> from cbabo import Constraint, Objective, Problem, Real
+            >>> problem = Problem("bar", [Real("width", 1, 3)], Objective("mass"), [Constraint("stress", low=1, high=9)])
+            >>> problem.expanded({"stress": 2}).outputs
+            ('mass', 'stress[0]', 'stress[1]')
+        """
+        names = {whole: [part_name(whole, i) for i in range(count)] for whole, count in counts.items() if count}
+        if not names:
+            return self
+        constraints = [
+            replace(c, outputs=[part for name in c.output_names for part in names.get(name, [name])])
+            for c in self.constraints
+        ]
+        valid = {part: ends for name, ends in self.valid.items() for part in names.get(name, [name])}
+        return Problem(self.name, self.variables, self.objective, constraints, valid)
 
     @cached_property
     def box(self) -> ThresholdBox:

@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal
 
+from cbabo.domain.current import current_evaluation
+from cbabo.domain.parts import Reading
 from cbabo.errors import EvaluationError, InputError
-from cbabo.evaluators.function import current_evaluation, declared_outputs, finite_outputs
+from cbabo.evaluators.function import declared_outputs, finite_outputs
 from cbabo.evaluators.guard import ending, kill_marked, kill_tree, marked, marked_environment, new_token
 from cbabo.evaluators.logs import LOG_CHARACTERS, file_tail, joined, tail
 from cbabo.evaluators.placeholders import fill, plain
@@ -78,7 +80,7 @@ class CommandEvaluator:
         absolute = {name: self.directory / path for name, path in self.templates.items()}
         object.__setattr__(self, "templates", absolute)
 
-    def __call__(self, point: dict[str, float]) -> dict[str, float]:
+    def __call__(self, point: dict[str, float]) -> dict[str, Reading]:
         """Run the command for one point and return its outputs."""
         place = self._make_directory()
         claim = place / _CLAIM
@@ -98,7 +100,7 @@ class CommandEvaluator:
             if not kept:
                 _remove(place)
 
-    def _evaluate(self, point: dict[str, float], place: Path) -> dict[str, float]:
+    def _evaluate(self, point: dict[str, float], place: Path) -> dict[str, Reading]:
         (place / "inputs.json").write_text(json.dumps(point, indent=2) + "\n", encoding="utf-8")
         values: dict[str, float | str] = {**point, "here": str(self.directory), "workdir": str(place)}
         for name, template in self.templates.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import logging
-import math
 import os
 import socket
 import sys
@@ -19,18 +18,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from cbabo.domain.current import current_evaluation
+from cbabo.domain.parts import Reading, whole_name
 from cbabo.errors import Cause, EvaluationError, InputError
 from cbabo.evaluators.logs import joined, printed_tail, tail
-from cbabo.evaluators.outputs import not_finite, output_number
+from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
 
 logger = logging.getLogger(__name__)
 
-Evaluate = Callable[[dict[str, float]], Mapping[str, float]]
-"""A simulator: takes a point by variable name (an int for an integer variable), returns outputs by name."""
-
-current_evaluation: ContextVar[int | None] = ContextVar("current_evaluation", default=None)
-"""The number of the evaluation that is being performed."""
+Evaluate = Callable[[dict[str, float]], Mapping[str, Any]]
+"""A simulator: takes a point by variable name (an int for an integer variable), returns outputs by name: each a number, a
+number with its standard error as {"value": 2.1, "sem": 0.05}, or a list of these, one for each part of the output."""
 
 declared_outputs: ContextVar[tuple[str, ...]] = ContextVar("declared_outputs", default=())
 """The outputs that the evaluation being performed has to return."""
@@ -42,8 +42,8 @@ _REASON_CHARACTERS = 500
 class Outcome:
     """What came of one evaluation."""
 
-    outputs: dict[str, float] | None
-    """Every finite number that the simulator returned; None when the evaluation failed."""
+    outputs: dict[str, Reading] | None
+    """Every finite output that the simulator returned; None when the evaluation failed."""
     failure: str | None
     """Why it failed, in one line; None when it is complete."""
     log: str
@@ -131,36 +131,40 @@ def failed(
     return Outcome(None, _one_line(reason), tail(log), retryable, begun, seconds, worker, cause, killed_worker)
 
 
-def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, float]:
-    """Return every finite number that a simulator returned; raise if a declared output is not among them."""
+def finite_outputs(returned: object, declared: tuple[str, ...]) -> dict[str, Reading]:
+    """Return every finite output that a simulator returned; raise if a declared one is not among them.
+
+    declared: the outputs that have to be there, the objective first.
+    """
     if not isinstance(returned, Mapping):
         raise EvaluationError(
             "the simulator must return a dict of numbers by output name, but returned "
             f"{_shown(returned)}; return such a dict"
         )
-    for name in declared:
-        if name not in returned:
-            present = ", ".join(repr(str(key)) for key in returned) or "nothing"
-            raise EvaluationError(
-                f"the output {name!r} is declared, but the simulator returned {present}; return it too"
-            )
-        try:
-            number = output_number(name, returned[name])
-        except InputError as error:
-            raise EvaluationError(str(error)) from None
-        if not math.isfinite(number):
-            raise EvaluationError(not_finite(name, number))
-    values: dict[str, float] = {}
+    absent = missing(returned, declared)
+    if absent is not None:
+        present = ", ".join(repr(str(key)) for key in returned) or "nothing"
+        raise EvaluationError(f"the output {absent!r} is declared, but the simulator returned {present}; return it too")
+    readings: dict[str, Reading] = {}
     for key, value in returned.items():
+        whole = whole_name(str(key))
+        is_declared = key in declared or (whole in declared and whole not in returned)
         try:
-            number = output_number(str(key), value)
-        except InputError:
-            number = math.nan
-        if isinstance(key, str) and math.isfinite(number):
-            values[key] = number
+            reading = output_reading(str(key), value)
+            bad = not_finite(str(key), reading)
+        except InputError as error:
+            bad = str(error)
+        if bad is None and isinstance(key, str):
+            readings[key] = reading
+        elif is_declared:
+            raise EvaluationError(str(bad))
         else:
             logger.debug("The undeclared output %r is not a finite number and is dropped.", key)
-    return values
+    try:
+        check_objective(declared, readings)
+    except InputError as error:
+        raise EvaluationError(str(error)) from None
+    return readings
 
 
 def load_function(spec: str, directory: Path) -> Evaluate:

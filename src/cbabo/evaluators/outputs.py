@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cbabo.domain.parts import Measured, Reading, part_name, taken_apart
 from cbabo.errors import InputError, shown
+
+
+def output_reading(name: str, value: Any) -> Reading:
+    """Return an output as a number, as a number with its standard error, or as a list of parts that are either.
+
+    Values that are not finite pass: they are what a simulator says when it fails (see `not_finite`). A standard error must be a
+    finite number from 0 on.
+    """
+    parts = _parts(value)
+    if parts is None:
+        return _measured(name, value)
+    if not parts:
+        raise InputError(f"the output {name!r} must be a number or a list of numbers, but is an empty list")
+    return [_measured(part_name(name, i), part) for i, part in enumerate(parts)]
 
 
 def output_number(name: str, value: Any) -> float:
@@ -31,6 +48,55 @@ def output_number(name: str, value: Any) -> float:
         ) from None
 
 
-def not_finite(name: str, number: float) -> str:
-    """Say why an evaluation with such an output is a failure."""
-    return f"the output {name!r} must be a finite number, but is {number}"
+def not_finite(name: str, reading: Reading) -> str | None:
+    """Say why an evaluation with such an output is a failure; None if it is none."""
+    for part, number in taken_apart({name: reading})[0].items():
+        if not math.isfinite(number):
+            return f"the output {part!r} must be a finite number, but is {number}"
+    return None
+
+
+def missing(names: Mapping[str, Any], declared: Sequence[str]) -> str | None:
+    """Return the first declared output that is there neither by its name nor by its parts' names; None if none is missing."""
+    objective = declared[:1]
+    for name in declared:
+        if name not in names and (name in objective or part_name(name, 0) not in names):
+            return name
+    return None
+
+
+def check_objective(declared: Sequence[str], readings: Mapping[str, Reading]) -> None:
+    """Refuse an objective, the first declared output, that is a list: only limits apply to each part of an output."""
+    for name in declared[:1]:
+        reading = readings.get(name)
+        if isinstance(reading, list):
+            raise InputError(
+                f"the objective {name!r} must be one number, but is a list of {len(reading)}; return the number to be optimised"
+            )
+
+
+def _measured(name: str, value: Any) -> Measured:
+    if not isinstance(value, Mapping):
+        return output_number(name, value)
+    if set(value) != {"value", "sem"}:
+        raise InputError(
+            f'the output {name!r} must be a number or {{"value": ..., "sem": ...}}, but is {shown(dict(value))}'
+        )
+    sem = output_number(f"{name} sem", value["sem"])
+    return {"value": output_number(name, value["value"]), "sem": checked_sem(name, sem)}
+
+
+def checked_sem(name: str, sem: float) -> float:
+    """Return a standard error; refuse one that is negative or not finite."""
+    if not (math.isfinite(sem) and sem >= 0.0):
+        raise InputError(f"the standard error of the output {name!r} must be a finite number from 0 on, but is {sem}")
+    return sem
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """Return the elements of a list, a tuple, or an array or tensor with one dimension; None for anything else."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if hasattr(value, "tolist") and len(getattr(value, "shape", ())) == 1:
+        return list(value.tolist())
+    return None

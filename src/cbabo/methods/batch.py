@@ -53,6 +53,8 @@ class BatchTuning:
     far: float = 0.2
     """Distance of an answer with its margin, to all that was measured and to itself without the margin, from which on it is
     measured too."""
+    incumbent: float = 0.5
+    """Probability of feasibility from which on a measured design is an incumbent: more likely feasible than not."""
 
 
 TUNING = BatchTuning()
@@ -97,7 +99,7 @@ def choose_batch(
                 chosen.append(x)
     while len(chosen) < size:  # A small lattice may be used up.
         chosen.append(pool[len(chosen) % len(pool)])
-    return torch.from_numpy(np.array(chosen))
+    return torch.from_numpy(np.array(chosen).reshape(-1, known.shape[1]))
 
 
 def _far_with_margin(
@@ -130,8 +132,7 @@ def _expected_gain(
 
 def _incumbents(solver: Solver, query: Query, solutions: Sequence[Solution]) -> list[float]:
     """Return the standardised objective (b) that is measured or predicted to be possible; inf where nothing is."""
-    rows = solver.incumbents(query)
-    measured = [np.inf if row < 0 else float(solver.goal * solver.z[row, 0]) for row in rows]
+    measured = [np.inf if found is None else found.objective for found in solver.incumbents(query, TUNING.incumbent)]
     predicted = [s.objective if s.feasible else np.inf for s in solutions]
     return [min(pair) for pair in zip(measured, predicted, strict=True)]
 

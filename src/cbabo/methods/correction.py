@@ -7,13 +7,14 @@ Symbols and shapes, in units of the standardised outputs
 
 The surrogates are conditioned on what was measured, and the constrained problem is solved again in a box around the best design
 as if they still erred by `rest`, with a margin of a third of e: close to a design where a prediction was wrong, the next one is
-likely to be wrong too, by less.
+likely to be wrong too, by less. Where outputs are noisy, e says little, and the conditioned posterior is solved with its own
+margins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,8 +27,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import BOUND_SLACK, SAME_DESIGN
-from cbabo.solver.continuous import Solution, Solver
-from cbabo.solver.mixed import solver_for
+from cbabo.surrogate.posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -54,45 +54,59 @@ class Corrected:
     """Expected gain over the incumbent, as a share of the objective's span over the box; inf without an incumbent."""
 
 
-def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluation]) -> Corrected | None:
-    """Return the next design for one threshold after some evaluations around a centre; None if nothing new is found."""
+def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluation], aim: float) -> Corrected | None:
+    """Return the next design for one threshold after some evaluations around a centre; None if nothing new is found.
+
+    fitted: before these evaluations; aim: the probability of feasibility that an answer should have.
+    """
     problem, space = fitted.problem, fitted.problem.space
     tried = Evaluations(problem, (*fitted.evaluations, *made))
     with one_thread(), torch.no_grad():
-        solver, error, rest = _conditioned(fitted, Evaluations(problem, tuple(made)).complete)
+        solver = fitted.conditioned(made).solver
+        bound = solver.bound(query.theta)[0]
+        best = solver.incumbent(query, aim)
+        if not solver.posterior.all_exact:
+            # The posterior weighs what was measured against its noise, so that its own margins are the right ones.
+            found = solver.predict(bound, aim)
+            gain = np.inf if best is None else relative_gain(fitted, best.objective, found.objective)
+            return Corrected(space.points(found.x[None])[0], gain)
+        error, rest = _errors(fitted.posterior, solver.posterior, Evaluations(problem, tuple(made)).complete)
         output, sign = solver.output, solver.sign
-        margin = TUNING.margin * np.abs(error[output])
-        bound = solver.bound(query.theta)[0] - sign * rest[output] - margin - BOUND_SLACK
-        best = solver.incumbent(query)
-        around = space.unit(space.array([centre]))[0] if best is None else solver.posterior.surrogates.x[best].numpy()
+        bound = bound - sign * rest[output] - TUNING.margin * np.abs(error[output]) - BOUND_SLACK
+        around = space.unit(space.array([centre]))[0] if best is None else best.x
         low, high = (np.clip(around + step, 0.0, 1.0) for step in (-TUNING.radius, TUNING.radius))
-        found = solver.within(bound, around, Region(low, high))
-        new = [s for s in found if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
+        solutions = solver.within(bound, around, Region(low, high))
+        new = [s for s in solutions if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
         if not new:
             return None
-        gain = np.inf if best is None else _gain(fitted, solver, best, new[0])
+        gain = np.inf if best is None else relative_gain(fitted, best.objective, new[0].objective)
     return Corrected(space.points(new[0].x[None])[0], gain)
 
 
-def _conditioned(fitted: Fitted, made: Evaluations) -> tuple[Solver, FloatArray, FloatArray]:
-    """Return a solver conditioned on further evaluations, the last one's error, and what remains of it (q each)."""
-    posterior = fitted.posterior
-    nothing = np.zeros(len(fitted.problem.outputs))
+def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[FloatArray, FloatArray]:
+    """Return the last evaluation's error, and what remains of it after conditioning (q each)."""
     if not len(made):
-        return fitted.solver, nothing, nothing
-    x, y = torch.from_numpy(made.x), torch.from_numpy(made.y)
-    warped = y if posterior.warp is None else posterior.warp.forward(y)
-    conditioned = replace(
-        posterior,
-        measured=Evaluations(fitted.problem, (*posterior.measured, *made)),
-        surrogates=posterior.surrogates.with_data(x, warped),
-    )
-    scale = posterior.surrogates.scale
-    before, after = (((warped - s.mean(x)) / scale)[-1].numpy() for s in (posterior.surrogates, conditioned.surrogates))
-    return solver_for(conditioned), before, after
+        nothing = np.zeros(len(before.problem.outputs))
+        return nothing, nothing
+    x, y = torch.from_numpy(made.x[-1:]), torch.from_numpy(made.y[-1:])
+    warped = y if before.warp is None else before.warp.forward(y)
+    scale = before.surrogates.scale
+    error, rest = (((warped - p.surrogates.mean(x)) / scale)[0].numpy() for p in (before, after))
+    return error, rest
 
 
-def _gain(fitted: Fitted, solver: Solver, best: int, solution: Solution) -> float:
+def largest_error(before: Posterior, made: Evaluation) -> float:
+    """Return the largest error, in standard deviations of a measurement, of what was predicted of an evaluation."""
+    table = Evaluations(before.problem, (made,))
+    x, y = torch.from_numpy(table.x), torch.from_numpy(table.y)
+    with torch.no_grad():
+        mean, std = before.surrogates.mean_and_std(x)
+        warped = y if before.warp is None else before.warp.forward(y)
+        return float(((warped - mean) / before.surrogates.observation_std(std)).abs().max())
+
+
+def relative_gain(fitted: Fitted, best: float, found: float) -> float:
+    """Return the gain from one standardised objective to another, as a share of its span over the box."""
     ends = np.repeat([[0.0], [1.0]], len(fitted.problem.box.names), axis=1)
     strict, relaxed = (fitted.solver.best(bound).objective for bound in fitted.solver.bound(ends))
-    return float((solver.goal * solver.z[best, 0] - solution.objective) / max(abs(strict - relaxed), TUNING.least_span))
+    return (best - found) / max(abs(strict - relaxed), TUNING.least_span)

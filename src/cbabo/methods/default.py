@@ -1,8 +1,9 @@
 """The default method: warped and calibrated Gaussian processes whose constrained problem is solved for each threshold.
 
 A batch holds answers to thresholds, which remove the surrogates' error where answers are, and designs that maximise the expected
-improvement over many thresholds (see `batch`). Answers aim at a stated probability of feasibility, and a measured design is
-returned where none is expected to be better. Refinement corrects an answer by the error just measured (see `correction`).
+improvement over many thresholds (see `batch`); with a focus, designs are chosen one after the other (see `focused`). Answers aim
+at a stated probability of feasibility, and a measured design is returned where none is expected to be better. Refinement corrects
+an answer by the error just measured (see `correction`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,20 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
-from cbabo.methods.correction import correct
+from cbabo.methods.correction import correct, largest_error, relative_gain
 from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
-from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
+from cbabo.methods.method import (
+    Designs,
+    Fitted,
+    Measure,
+    Ranking,
+    Refinement,
+    best_measured,
+    layer_sizes,
+    measured_design,
+)
 from cbabo.methods.settings import DefaultSettings
 from cbabo.network.distillation import distil
 from cbabo.network.pcm import PCM
@@ -33,6 +44,8 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.consistency import consistent
+from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
 
@@ -42,6 +55,13 @@ class DefaultTuning:
 
     single_share: float = 0.6
     """Share of answers where a batch is a single design: the share of the usual batch, three of five."""
+    designs_per_end: int = 10
+    """Designs for each of which an end of the box is answered, strictest and most relaxed in turn: people ask for them, and no
+    other threshold is close."""
+    unverified_gain: float = 0.05
+    """Gain, of the objective's span over the box, for which a refinement returns a prediction instead of a measured design."""
+    largest_error: float = 3.0
+    """Error of the last prediction, in standard deviations, up to which a further prediction is trusted."""
     least_gain: float = 1e-3
     """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
 
@@ -57,7 +77,7 @@ class DefaultMethod:
 
     def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
         """Fit warped and calibrated Gaussian processes, and the failure probability."""
-        return fit_calibrated(evaluations, state, self.settings.initial_evaluations)
+        return self._fit(evaluations, state, self.settings.initial_evaluations)
 
     def propose(
         self,
@@ -69,21 +89,25 @@ class DefaultMethod:
         focus: Focus | None,
     ) -> tuple[Tensor, Learner]:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
-        posterior = self.fit(evaluations, learner.fit)
-        query = self._thresholds(posterior.problem, learner, seed, focus)
-        chosen = choose_batch(
-            posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior,
-            query,
-            self._answers(size, learner.iteration),
-            size,
-            designs_of(posterior.problem, evaluations.failed, pending),
-            self.settings.probability,
-            child(seed, "batch", learner.iteration),
-        )
+        focused = focus is not None
+        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=focused)
+        posterior = self._fit(evaluations, learner.fit, first)
+        after = posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior
+        taken = designs_of(posterior.problem, evaluations.failed, pending)
+        repeat = self._repeat(posterior, pending)
+        fresh = size - len(repeat)
+        answers = min(self._answers(size, learner.iteration), fresh)
+        random = child(seed, "batch", learner.iteration)
+        if focus is not None:
+            query, weights = self._focused(posterior.problem, focus, random)
+            chosen = choose_focused(after, query, weights, answers, fresh, taken, random)
+        else:
+            query = self._thresholds(posterior.problem, learner, seed, size)
+            chosen = choose_batch(after, query, answers, fresh, taken, self.settings.probability, random)
         chosen = snapped(posterior.problem.space, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
-        return chosen, replace(
+        return torch.cat([chosen, repeat]), replace(
             learner,
             sobol_position=learner.sobol_position + self.settings.batch_thresholds,
             fit=replace(posterior.fit_state, prequential=posterior.with_predictions(as_measured)),
@@ -94,6 +118,7 @@ class DefaultMethod:
         aim = self.settings.probability if probability is None else probability
         with one_thread():
             found = (fitted.fast_map if fast else fitted.solver).answers(query, aim)
+            found = consistent(fitted.fast_map, query, found, aim)
         x = np.array([f.x for f in found]).reshape(-1, fitted.problem.space.dimension)
         measured = {i: f.measured for i, f in enumerate(found) if f.measured is not None}
         return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim)
@@ -112,21 +137,21 @@ class DefaultMethod:
         An answer that was measured before leaves all evaluations for improving it. A refinement ends early if no untried design
         is left close by, and from the third evaluation on if little is left to gain.
         """
-        spent, notes = list(made), []
+        spent, notes, aim = list(made), list[str](), self.settings.probability
         predicted = fitted.problem.space.points(self.answer(fitted, query, None, fast=False).x.numpy())[0]
         measured_before = any(e.point == predicted for e in fitted.evaluations.complete)
-        known = start is None and measured_before
+        known = start is None and measured_before and fitted.posterior.all_exact
         centre = predicted if start is None else start
         for _ in range(0 if known and evaluations == 1 and not spent else evaluations):
             point = centre
             if spent or known:
-                found = correct(fitted, query, centre, spent)
+                found = correct(fitted, query, centre, spent, aim)
                 if found is None:
                     notes.append(
                         f"stopped after {len(spent)} evaluations: no untried design close by is predicted better"
                     )
                     break
-                if len(spent) > 1 and found.gain < TUNING.least_gain:
+                if len(spent) > 1 and found.gain < TUNING.least_gain and fitted.posterior.all_exact:
                     notes.append(
                         f"stopped after {len(spent)} evaluations: the expected gain is below {TUNING.least_gain:g} of the span"
                     )
@@ -134,12 +159,38 @@ class DefaultMethod:
                 point = found.point
             spent.append(measure(point))
         measured = [e for e in spent if e.state == "complete"]
+        after = fitted.conditioned(measured)
         if not measured and not known:
-            return Refinement(None, spent, notes)
-        best = best_measured(
-            query, [*measured, *fitted.evaluations.complete], fitted.problem, fitted.problem.box.scales
-        )
-        return Refinement(best, spent, notes)
+            return Refinement(after, None, spent, notes)
+        trusted = len(measured) > 1 and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
+        return Refinement(after, self._best(after, query, measured, aim, trusted=trusted), spent, notes)
+
+    def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float, *, trusted: bool) -> Designs:
+        """Return the answer of a refinement: the incumbent, or a prediction that is clearly better, or the best that was tried.
+
+        trusted: whether a prediction may be returned: only after several evaluations, because after a single one people want to
+        know how that design did, and only if the last one was predicted well.
+        """
+        with one_thread():
+            incumbent = fitted.solver.incumbent(query, aim)
+            predicted = fitted.solver.predict(fitted.solver.bound(query.theta)[0], aim)
+            enough = trusted and predicted.probability >= aim - PROBABILITY_SLACK
+            if enough and incumbent is not None:
+                enough = relative_gain(fitted, incumbent.objective, predicted.objective) > TUNING.unverified_gain
+        if enough:
+            return Designs(snapped(fitted.problem.space, torch.from_numpy(predicted.x[None])), {}, aim)
+        if incumbent is not None and incumbent.measured is not None:
+            return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
+        tried = made or fitted.evaluations.complete
+        return measured_design(fitted, self._most_feasible(fitted, query, tried), aim)
+
+    def _most_feasible(self, fitted: Fitted, query: Query, tried: Sequence[Evaluation]) -> Evaluation:
+        """Return the measured design that breaks limits least or, where outputs are noisy, is most probably feasible."""
+        if fitted.posterior.all_exact:
+            return best_measured(query, tried, fitted.problem, fitted.problem.box.scales)
+        chance = fitted.posterior.measured_probability(query)[0]
+        points = [e.point for e in fitted.posterior.measured]
+        return max(tried, key=lambda e: float(chance[points.index(e.point)]))
 
     def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
         """Rank by fast answers: the standardised objective, feasible where they are as probable as the settings ask."""
@@ -159,16 +210,42 @@ class DefaultMethod:
         with one_thread():
             return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
 
-    def _thresholds(self, problem: Problem, learner: Learner, seed: int, focus: Focus | None) -> Query:
-        """Return the thresholds that a batch is chosen for."""
+    def _fit(self, evaluations: Evaluations, state: FitState, initial: int) -> Posterior:
+        """Fit after this many initial evaluations."""
+        realisation = self.settings.feasible_as == "realisation"
+        return fit_calibrated(evaluations, state, initial, self.settings.noise, realisation=realisation)
+
+    def _repeat(self, posterior: Posterior, pending: Evaluations) -> Tensor:
+        """Return the design to be measured once more (1 x d), which shows whether outputs are noisy; none (0 x d) if it is known.
+
+        It is a good design for the nominal limits, whose second measurement is of use if they are.
+        """
+        x, counts = posterior.surrogates.x, posterior.counts
+        known = counts is not None and bool((counts > 1).any())
+        under_way = any(e.point == m.point for e in pending for m in posterior.measured)
+        if not self.settings.measures_noise or known or under_way:
+            return x[:0]
+        solver, box = solver_for(posterior), posterior.problem.box
+        bound = solver.bound(Query.of(box, box.nominal).theta)[0]
+        return torch.from_numpy(solver.starts(bound, 1)[0][None])
+
+    def _thresholds(self, problem: Problem, learner: Learner, seed: int, size: int) -> Query:
+        """Return the thresholds that a batch of this size for the whole box is chosen for."""
         box, count = problem.box, self.settings.batch_thresholds
-        if focus is not None:
-            drawn = child(seed, "focus", learner.iteration).choice(len(focus.weights), size=count, p=focus.weights)
-            return Query.of(box, focus.array[list(dict.fromkeys(drawn.tolist()))])
         theta = sobol(len(box.names), child_seed(seed, "sobol"), count, learner.sobol_position).numpy()
-        if learner.iteration % 2:  # The ends of the box, in turn: people ask for them, and no other threshold is close.
-            theta[0] = float(learner.iteration // 2 % 2)
+        each = TUNING.designs_per_end
+        before, after = (i * min(size, each) // each for i in (learner.iteration, learner.iteration + 1))
+        if after > before:
+            theta[0] = float(before % 2)
         return Query.at(box, theta)
+
+    def _focused(self, problem: Problem, focus: Focus, random: np.random.Generator) -> tuple[Query, FloatArray]:
+        """Return the thresholds of the focus and their weights; of a large one some, drawn by weight."""
+        rows, weights, count = focus.array, np.array(focus.weights), self.settings.batch_thresholds
+        if len(weights) > count:
+            rows = rows[random.choice(len(weights), size=count, replace=False, p=weights)]
+            weights = np.full(count, 1.0 / count)
+        return Query.of(problem.box, rows), weights
 
     def _answers(self, size: int, iteration: int) -> int:
         """Return how many answers a batch of this size has, so that their share comes out over the iterations."""

@@ -20,6 +20,20 @@ def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list
     return space.spread(sampler.random(count))
 
 
+def with_repeat(space: Space, points: list[Point]) -> list[Point]:
+    """Return points of which the last is replaced by one more of that nearest to the middle of the cube.
+
+    Its two measurements show whether outputs are noisy, before the form of any surrogate is chosen.
+    """
+    distance = np.square(space.unit(space.array(points[:-1])) - 0.5).sum(1)
+    return [*points[:-1], points[int(distance.argmin())]]
+
+
+def has_repeats(evaluations: Evaluations) -> bool:
+    """Return whether some design is there more than once."""
+    return len({tuple(e.point.values()) for e in evaluations}) < len(evaluations)
+
+
 def snapped(space: Space, x: Tensor) -> Tensor:
     """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
     if all(isinstance(v, Real) for v in space.variables):

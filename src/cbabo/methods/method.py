@@ -7,11 +7,12 @@ A method proposes evaluations, answers thresholds, refines one answer and ranks 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -44,7 +45,7 @@ class Designs:
     x: Tensor
     """n x d, unit cube, legal."""
     measured: Mapping[int, int]
-    """Which of them are measured designs that obey the limits, and the row of each among the posterior's evaluations."""
+    """Which of them are measured designs, and the row of each among the posterior's evaluations."""
     aim: float | None
     """The probability of feasibility that was aimed at; None where the method aims at none."""
 
@@ -63,8 +64,10 @@ class Ranking:
 class Refinement:
     """What a refinement ended with."""
 
-    best: Evaluation | None
-    """The best measured design; None where nothing was measured."""
+    fitted: Fitted
+    """What was known before, conditioned on what was measured."""
+    designs: Designs | None
+    """The answer; None where nothing was measured."""
     made: Sequence[Evaluation]
     """Evaluations spent on this answer, in earlier calls too."""
     notes: Sequence[str] = ()
@@ -152,6 +155,16 @@ class Fitted:
         """The settings of its method."""
         return self.method.settings
 
+    def conditioned(self, made: Sequence[Evaluation]) -> Fitted:
+        """Return the same after some further evaluations, with the same hyperparameters."""
+        if not made:
+            return self
+        evaluations = Evaluations(self.problem, (*self.evaluations, *made))
+        policy = self.settings.noise if isinstance(self.settings, DefaultSettings) else "none"
+        return replace(
+            self, evaluations=evaluations, posterior=self.posterior.conditioned(evaluations, policy), library=None
+        )
+
     @property
     def surrogates(self) -> Surrogates:
         """The Gaussian processes of the outputs."""
@@ -183,6 +196,13 @@ def layer_sizes(problem: Problem, settings: MethodSettings) -> tuple[int, ...]:
     """Return the sizes of the network's layers."""
     hidden = [settings.hidden_width] * settings.hidden_layers
     return (len(problem.box.names), *hidden, problem.space.dimension)
+
+
+def measured_design(fitted: Fitted, evaluation: Evaluation, aim: float | None) -> Designs:
+    """Return one measured design as an answer."""
+    measured = fitted.posterior.measured
+    row = next(i for i, e in enumerate(measured) if e.point == evaluation.point)
+    return Designs(torch.from_numpy(measured.x[row : row + 1]), {0: row}, aim)
 
 
 def best_measured(

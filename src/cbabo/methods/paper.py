@@ -21,7 +21,16 @@ from cbabo.domain.space import Point
 from cbabo.methods.acquisition import maximise
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.learner import Learner
-from cbabo.methods.method import Designs, Fitted, Measure, Ranking, Refinement, best_measured, layer_sizes
+from cbabo.methods.method import (
+    Designs,
+    Fitted,
+    Measure,
+    Ranking,
+    Refinement,
+    best_measured,
+    layer_sizes,
+    measured_design,
+)
 from cbabo.methods.selection import ThresholdSampler, select
 from cbabo.methods.settings import PaperSettings
 from cbabo.methods.training import Trainee, train
@@ -98,7 +107,11 @@ class PaperMethod:
                 break
             spent.append(measure(point))
         measured = [e for e in spent if e.state == "complete"]
-        return Refinement(best_measured(query, measured, fitted.problem, 1.0) if measured else None, spent)
+        after = fitted.conditioned(measured)
+        if not measured:
+            return Refinement(after, None, spent)
+        best = best_measured(query, measured, fitted.problem, 1.0)
+        return Refinement(after, measured_design(after, best, None), spent)
 
     def rank(self, fitted: Fitted, theta: FloatArray) -> Ranking:
         """Rank by the surrogates' means at the network's designs, natural units."""

@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from cbabo.domain.notation import number, sentence
 from cbabo.errors import InputError, shown
 
+FEWEST_INITIAL = 10
+"""Initial evaluations with a focus where there are five variables or less; two for each variable where there are more."""
+
 
 class Settings(BaseModel):
     """What both methods share. `Settings.default()` and `Settings.paper()` return the settings of a method.
@@ -30,10 +33,11 @@ class Settings(BaseModel):
     """Name of the method that these settings belong to."""
 
     initial_evaluations: int = Field(default=30, ge=2)
-    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it."""
+    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it. Under the default method a study
+    with a focus starts with 10, or two for each variable, if these are fewer."""
 
     batch_size: int = Field(default=5, ge=1)
-    """Evaluations proposed by one iteration."""
+    """Evaluations proposed by one iteration; under the default method with a focus, no more than are evaluated at a time."""
 
     hidden_layers: int = Field(default=3, ge=1)
     """Hidden layers of the network from thresholds to designs."""
@@ -61,6 +65,14 @@ class Settings(BaseModel):
 
     reward_weight: float = Field(default=50.0, ge=0)
     """lambda_r: reward for tightening a limit as asked, and penalty for loosening beyond the allowance."""
+
+    def first_batch(self, dimension: int, *, focused: bool) -> int:
+        """Return how many evaluations a study begins with, imported rows included."""
+        return self.initial_evaluations
+
+    def next_batch(self, at_once: int | None, *, focused: bool) -> int:
+        """Return how many designs an iteration proposes; at_once: how many will be evaluated at the same time, if known."""
+        return self.batch_size
 
     if not TYPE_CHECKING:  # mypy knows the fields
 
@@ -141,6 +153,13 @@ class DefaultSettings(Settings):
     probability: float = Field(default=0.98, gt=0, lt=1)
     """Least probability of feasibility at which answers aim."""
 
+    noise: Literal["detect", "none", "smooth"] = "detect"
+    """What counts as noise. detect: one design is measured twice, and outputs that differ are noisy. none: no evaluation is spent
+    on a repeat. smooth: all scatter about a smooth function, also where repeats agree, as that of a mesh."""
+
+    feasible_as: Literal["noise-free", "realisation"] = "noise-free"
+    """What limits are about where outputs are noisy: the outputs without noise, or a single measurement."""
+
     answers_per_batch: int = Field(default=3, ge=0)
     """Of `batch_size` designs, how many are answers to thresholds; the others maximise the expected improvement."""
 
@@ -149,6 +168,20 @@ class DefaultSettings(Settings):
 
     library: int = Field(default=256, ge=1)
     """Solved thresholds from which all others are answered where answers must be fast."""
+
+    @property
+    def measures_noise(self) -> bool:
+        """Whether a design is measured twice to find out whether outputs are noisy."""
+        return self.noise == "detect"
+
+    def first_batch(self, dimension: int, *, focused: bool) -> int:
+        """Return how many evaluations a study begins with: fewer with a focus, which is served by designs chosen one by one."""
+        few = max(FEWEST_INITIAL, 2 * dimension)
+        return min(self.initial_evaluations, few) if focused else self.initial_evaluations
+
+    def next_batch(self, at_once: int | None, *, focused: bool) -> int:
+        """Return how many designs an iteration proposes: with a focus no more than are evaluated at the same time."""
+        return min(self.batch_size, at_once) if focused and at_once is not None else self.batch_size
 
 
 class PaperSettings(Settings):
@@ -202,6 +235,11 @@ class PaperSettings(Settings):
 
     recommend_tolerance: float = Field(default=1e-4, ge=0)
     """How far a predicted output of the network's design may exceed its limit, in its own unit, and still count as feasible."""
+
+    @property
+    def measures_noise(self) -> bool:
+        """Whether a design is measured twice to find out whether outputs are noisy; the paper's outputs are not."""
+        return False
 
     @property
     def training_steps(self) -> int:

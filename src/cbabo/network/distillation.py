@@ -45,10 +45,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbabo.domain.query import Query
 from cbabo.network.pcm import PCM, Adam
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
+from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver.continuous import Solver
 from cbabo.solver.library import FastMap, Library
 
@@ -159,7 +161,7 @@ def distil(fast_map: FastMap, sizes: Sequence[int], probability: float, seed: in
         losses = [_mean_loss(fast_map, fast_map.batched.mean(_designs(n, theta)), answer_sets[-1]) for n in networks]
         best = int(np.argmin(losses))
         std = float(fast_map.batched.std(_designs(networks[best], theta))[:, 0].mean())
-        measured = _best_measured_designs(fast_map.solver, theta) if std > TUNING.uncertain_std else None
+        measured = _best_measured_designs(fast_map.solver, theta, probability) if std > TUNING.uncertain_std else None
         if measured is None:
             return networks[best]
         network = _train_network(_squared_error_samples(*measured), sizes, seed)
@@ -202,14 +204,16 @@ def _objective_range(fast_map: FastMap, answers: Library) -> float:
     return max(float(np.subtract(*quantiles)), TUNING.min_range)
 
 
-def _best_measured_designs(solver: Solver, theta: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _best_measured_designs(
+    solver: Solver, theta: FloatArray, probability: float
+) -> tuple[FloatArray, FloatArray] | None:
     """Return thresholds (m x k) and the best measured design for each (m x d), out of a few; None if no design is feasible.
 
     The few designs are selected greedily, each so that the sum of the best objectives over all thresholds decreases most.
     """
     box, measured = solver.posterior.problem.box, solver.posterior.measured
     stricter = np.clip(theta - TUNING.stricter * len(theta) ** (-1.0 / theta.shape[1]), 0.0, 1.0)
-    obeyed = box.obeyed(measured.y, box.from_theta(stricter))
+    obeyed = solver.posterior.measured_probability(Query.at(box, stricter)) >= probability - PROBABILITY_SLACK
     f = solver.goal * solver.z[: len(measured), 0]
     value = np.where(obeyed, f, f.max() + np.ptp(f))
     few: list[int] = []

@@ -88,16 +88,20 @@ class BatchedPosterior:
     def updated_std(self, std: FloatArray, x: FloatArray, where: NDArray[np.bool_]) -> FloatArray:
         """Return s, computed where asked for (b x q) and as given (b x q) elsewhere."""
         found = std.copy()
-        for j, s in enumerate(self._singly):
-            rows = np.flatnonzero(where[:, j])
+        for s, columns in self._groups:
+            rows = np.flatnonzero(where[:, columns].any(axis=1))
             if len(rows):
-                found[rows, j] = _std(s, x[rows])[:, 0]
+                at = np.ix_(rows, columns)
+                found[at] = np.where(where[at], _std(s, x[rows]), std[at])
         return found
 
     @cached_property
-    def _singly(self) -> list[Surrogates]:
+    def _groups(self) -> list[_Part]:
+        """The surrogates of each group of outputs that share a kernel."""
         s = self.solver.posterior.surrogates
-        return [_only(s, self.outputs[j : j + 1]) for j in range(len(self.outputs))]
+        group = s.hyperparameters.sharing.group.numpy()[self.outputs]
+        columns = [np.flatnonzero(group == g) for g in np.unique(group)]
+        return [_Part(_only(s, self.outputs[at]), at) for at in columns]
 
 
 class _Part(NamedTuple):
@@ -126,10 +130,19 @@ def _plain(s: Surrogates) -> NDArray[np.bool_]:
 def _only(s: Surrogates, outputs: NDArray[np.int64]) -> Surrogates:
     """Return the surrogates of these outputs (ascending) alone, with no kernel but the plain one if all of them have it."""
     h = s.hyperparameters
-    first, last = int(outputs[0]), int(outputs[-1]) + 1
-    at = slice(first, last) if last - first == len(outputs) else torch.from_numpy(outputs)  # A slice copies no factors.
+    at = _slice(outputs)
     parts = {f.name: getattr(h, f.name) for f in fields(h)}
     kept: dict[str, Any] = {name: part[at] for name, part in parts.items() if isinstance(part, torch.Tensor)}
     if _plain(s)[outputs].all():
         kept |= {"family": None, "stretch": None}
-    return Surrogates(s.x, s.y[:, at], replace(h, **kept), s.centre[at], s.scale[at], s.factor[at], s.weights[at])
+    mine = replace(h, **kept)
+    groups = h.sharing.group[torch.from_numpy(outputs)][mine.sharing.first].numpy()
+    noise = None if s.relative_noise is None else s.relative_noise[at]
+    factor = s.factor[_slice(groups)]
+    return Surrogates(s.x, s.y[:, at], mine, s.centre[at], s.scale[at], noise, factor, s.weights[at])
+
+
+def _slice(indices: NDArray[np.int64]) -> slice | torch.Tensor:
+    """Return ascending indices as a slice where they have no gaps: it copies nothing."""
+    first, last = int(indices[0]), int(indices[-1]) + 1
+    return slice(first, last) if last - first == len(indices) else torch.from_numpy(indices)

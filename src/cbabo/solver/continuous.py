@@ -16,7 +16,7 @@ larger where the stated probability demands it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -115,7 +115,7 @@ class Solver:
         self.posterior = posterior
         self.pointwise = posterior.pointwise
         self.failure_model = posterior.failure_model
-        self.z = posterior.z.numpy()
+        self.z, self.z_std = posterior.z.numpy(), posterior.z_std.numpy()
         self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
         self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
         f = self.goal * self.z[:, 0]
@@ -138,18 +138,23 @@ class Solver:
     def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
         """Return the answers (b) to a query: with at least this probability, if any design has it.
 
-        The incumbent is returned unless the solver's design has the smaller expected loss and was not measured itself.
+        The incumbent is returned unless the solver's design has the smaller expected loss and is not a measured, exact one.
         """
         found = []
-        for bound, incumbent in zip(self.bound(query.theta), self.incumbents(query), strict=True):
+        for bound, incumbent in zip(self.bound(query.theta), self.incumbents(query, probability), strict=True):
             answer = self.predict(bound, probability)
-            if incumbent >= 0:
-                value = self.goal * float(self.z[incumbent, 0])
-                worth = answer.objective + self.price * (1.0 - answer.probability)
-                if value <= worth or bool(self.is_measured(answer.x[None])[0]):
-                    answer = SolverAnswer(self.posterior.surrogates.x[incumbent].numpy(), value, 1.0, int(incumbent))
-            found.append(answer)
+            if incumbent is not None and (
+                self.loss(incumbent) <= self.loss(answer) or bool(self.is_measured(answer.x[None])[0])
+            ):
+                answer = incumbent
+            found.append(
+                answer if answer.measured is not None else replace(answer, measured=self.measured_row(answer.x))
+            )
         return tuple(found)
+
+    def loss(self, answer: SolverAnswer) -> float:
+        """Return the expected loss: the objective, and the price of an infeasible answer times its probability."""
+        return answer.objective + self.price * (1.0 - answer.probability)
 
     def within(self, bound: FloatArray, start: FloatArray, region: Region) -> list[Solution]:
         """Return solutions close to a start, within a region, the best first."""
@@ -318,24 +323,39 @@ class Solver:
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return at(high)
 
-    def incumbent(self, query: Query) -> int | None:
-        """Return the row of the best measured design that obeys the limits of a query with one row; None if none does."""
-        row = int(self.incumbents(query)[0])
-        return None if row < 0 else row
+    def incumbent(self, query: Query, probability: float) -> SolverAnswer | None:
+        """Return the best measured design for a query with one row; None if none has the probability asked for."""
+        return self.incumbents(query, probability)[0]
 
-    def incumbents(self, query: Query) -> NDArray[np.int64]:
-        """Return for each threshold (b) the row of the best measured design that obeys it; -1 where none does."""
-        measured = self.posterior.measured
-        obeyed = query.box.obeyed(measured.y, query.thresholds)
-        value = np.where(obeyed, self.goal * self.z[: len(measured), 0], np.inf)
-        return np.where(obeyed.any(1), value.argmin(1), -1)
+    def incumbents(self, query: Query, probability: float) -> list[SolverAnswer | None]:
+        """Return for each threshold (b) the best measured design, by its expected loss, that has the probability asked for.
+
+        The probability of a measured design is 1 or 0 where all outputs are exact, otherwise its posterior probability.
+        """
+        n = len(self.posterior.measured)
+        if not n:
+            return [None] * len(query)
+        x, value = self.posterior.surrogates.x.numpy(), self.goal * self.z[:n, 0]
+        chance = self.posterior.measured_probability(query)
+        enough = chance >= probability - PROBABILITY_SLACK
+        rows = np.where(enough, value + self.price * (1.0 - chance), np.inf).argmin(1)
+        return [
+            SolverAnswer(x[i], float(value[i]), float(chance[b, i]), int(i)) if enough[b, i] else None
+            for b, i in enumerate(rows.tolist())
+        ]
 
     def is_measured(self, x: FloatArray) -> NDArray[np.bool_]:
-        """Tell which designs (b x d) are measured ones, as happens where variables are discrete."""
-        if not self.discrete:
+        """Tell which designs (b x d) are measured ones with exact outputs, as happens where variables are discrete."""
+        if not self.discrete or not self.posterior.all_exact:
             return np.zeros(len(x), dtype=np.bool_)
-        measured = self.posterior.measured.x
-        return np.array([bool((np.abs(measured - row).max(1) <= SAME_DESIGN).any()) for row in x], dtype=np.bool_)
+        return np.array([self.measured_row(row) is not None for row in x], dtype=np.bool_)
+
+    def measured_row(self, x: FloatArray) -> int | None:
+        """Return which measured design a design (d) is, as happens where variables are discrete; None if it was not measured."""
+        if not self.discrete:
+            return None
+        distance = np.abs(self.posterior.measured.x - x).max(1)
+        return int(distance.argmin()) if len(distance) and distance.min() <= SAME_DESIGN else None
 
     def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
         """Return a design as a solution."""

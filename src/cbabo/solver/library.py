@@ -26,6 +26,7 @@ output more, with a bound of its own and no margin.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +155,13 @@ class FastMap:
         space = solver.posterior.problem.space
         self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
 
+    @cached_property
+    def entry_probability(self) -> FloatArray:
+        """The probability (m) with which the entries' designs obey their own limits; inf for those that were measured exactly."""
+        solver, library = self.solver, self.library
+        chance = solver.joint(solver.bound(library.theta), library.mean, library.std)
+        return np.where(solver.is_measured(library.x), np.inf, chance)
+
     def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
         """Return the answers (b) to a query."""
         if not len(query):
@@ -166,15 +174,18 @@ class FastMap:
         asked[:, 0] = True
         s = self.batched.updated_std(library.std[start], x, asked)
         entry = self._entries(bound)
-        incumbent = solver.incumbents(query)
+        incumbents = solver.incumbents(query, probability)
+        none = SolverAnswer(x[0], np.inf, 0.0)
+        best_measured = [none if found is None else found for found in incumbents]
+        row = np.array([-1 if found.measured is None else found.measured for found in best_measured])
         value = np.stack(
             [
                 solver.goal * z[:, 0],
                 np.where(entry < 0, np.inf, solver.goal * library.mean[entry, 0]),
-                np.where(incumbent < 0, np.inf, solver.goal * solver.z[incumbent, 0]),
+                np.array([found.objective for found in best_measured]),
             ]
         )
-        deviation = np.stack([s[:, 0], library.std[entry, 0], np.zeros(len(x))])
+        deviation = np.stack([s[:, 0], library.std[entry, 0], solver.z_std[row, 0]])
         chance = np.stack(
             [
                 np.where(solver.is_measured(x), 0.0, solver.joint(bound, z, s)),
@@ -183,19 +194,24 @@ class FastMap:
                     0.0,
                     solver.joint(bound, library.mean[entry], library.std[entry]),
                 ),
-                np.where(incumbent < 0, 0.0, 1.0),
+                np.array([found.probability for found in best_measured]),
             ]
-        )  # A predicted design that was measured is left to the incumbent.
+        )  # A predicted design that was measured exactly is left to the incumbent.
         enough = chance >= probability - PROBABILITY_SLACK
         loss = np.where(enough | ~enough.any(0), value + deviation + solver.price * (1.0 - chance), np.inf)
         # Where they are equal, the incumbent comes first, then an entry.
         best = np.argmax((loss <= loss.min(0) + TUNING.equal)[::-1], axis=0)
-        designs = np.stack([x, library.x[entry], solver.posterior.surrogates.x.numpy()[incumbent]])[::-1]
+        designs = np.stack([x, library.x[entry]])
         return tuple(
-            SolverAnswer(
-                designs[b, i], float(value[2 - b, i]), float(chance[2 - b, i]), int(incumbent[i]) if b == 0 else None
+            best_measured[i]
+            if b == 0
+            else SolverAnswer(
+                designs[2 - b, i],
+                float(value[2 - b, i]),
+                float(chance[2 - b, i]),
+                solver.measured_row(designs[2 - b, i]),
             )
-            for i, b in enumerate(best)
+            for i, b in enumerate(best.tolist())
         )
 
     def entries(

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.parts import taken_apart
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PROGRESS
 
 Row = Mapping[str, Any] | sa.RowMapping
@@ -66,12 +67,13 @@ def read_evaluation(row: Row) -> Evaluation | None:
     if not is_intact(EVALUATIONS, row):
         return None
     try:
+        outputs, sem = taken_apart(json.loads(row["outputs"]) if row["outputs"] else {})
         return Evaluation(
             id=row["number"],
             state=row["state"],
             kind=row["kind"],
             point=json.loads(row["point"]),
-            outputs=json.loads(row["outputs"]) if row["outputs"] else {},
+            outputs=outputs,
             failure=row["failure"],
             cause=row["cause"],
             log=row["log"] or "",
@@ -80,6 +82,7 @@ def read_evaluation(row: Row) -> Evaluation | None:
             worker=row["worker"],
             thresholds=json.loads(row["thresholds"]) if row["thresholds"] else None,
             excluded=row["excluded"],
+            sem=sem,
         )
     except UNREADABLE:
         return None

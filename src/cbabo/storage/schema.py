@@ -57,7 +57,7 @@ EVALUATIONS = Table(
     Column("state", String(16), nullable=False),  # running, complete, failed
     Column("kind", String(16), nullable=False),  # run, import, refine
     Column("point", Text, nullable=False),  # JSON, natural units
-    Column("outputs", Text),  # JSON, raw, everything the simulator returned; only when complete
+    Column("outputs", Text),  # JSON, readings as in domain.parts, all that the simulator returned; only when complete
     Column("failure", Text),  # why it failed, one line
     Column("cause", String(16)),  # what the failure is due to: design, set-up; only when failed
     Column("log", Text),  # tail of what a failed simulator printed

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from cbabo.domain.evaluations import Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
+from cbabo.domain.parts import Reading
 from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError
 from cbabo.methods.settings import MethodSettings
@@ -89,6 +90,17 @@ class StudyStore:
     def damages(self) -> tuple[Damage, ...]:
         """Return what is damaged among the evaluations."""
         return self._transactions.read(lambda connection: read_all(connection, self.record.id, self.record.name))[1]
+
+    def first_measured(self) -> Evaluation | None:
+        """Return the first complete evaluation that is neither excluded nor damaged, if there is one."""
+        mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "complete")
+        query = sa.select(EVALUATIONS).where(mine, EVALUATIONS.c.excluded.is_(None)).order_by(EVALUATIONS.c.number)
+
+        def work(connection: Connection) -> Evaluation | None:
+            with connection.execute(query.execution_options(yield_per=1)) as rows:
+                return next((found for row in rows.mappings() if (found := read_evaluation(row)) is not None), None)
+
+        return self._transactions.read(work)
 
     def requested(self) -> int:
         """Count the evaluations that count against a budget."""
@@ -195,7 +207,7 @@ class StudyStore:
 
         return self._transactions.write(work)
 
-    def insert(self, rows: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[int]:
+    def insert(self, rows: Sequence[tuple[Mapping[str, float], Mapping[str, Reading]]]) -> list[int]:
         """Store old runs, given as point and outputs; return their ids."""
         points = [json.dumps(dict(point)) for point, _ in rows]
         outputs = [json.dumps(dict(values), allow_nan=False) for _, values in rows]

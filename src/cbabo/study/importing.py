@@ -15,10 +15,12 @@ from typing import Any
 
 import pandas as pd
 
+from cbabo.domain.evaluations import sem_column
+from cbabo.domain.parts import Reading, count_parts, part_name, taken_apart
 from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, shown
-from cbabo.evaluators.outputs import output_number
+from cbabo.evaluators.outputs import checked_sem, missing, output_number
 
 _DELIMITERS = ",;\t"
 _POINT_NUMBER = re.compile(r"\s*[-+]?\d*\.\d+(?:[eE][-+]?\d+)?\s*")
@@ -41,7 +43,7 @@ class ImportReport:
 class CheckedRows:
     """The good rows and the others."""
 
-    rows: tuple[tuple[Point, dict[str, float]], ...]
+    rows: tuple[tuple[Point, dict[str, Reading]], ...]
     problems: tuple[tuple[int, str], ...]
     known: int
 
@@ -61,11 +63,12 @@ def check_rows(
 ) -> CheckedRows:
     """Read a table whose columns are the variables and outputs, after renaming `columns` (theirs to ours).
 
-    Further numeric columns are kept as further outputs. `known` holds rows already in the study, as (point, outputs):
+    A column "<name> sem" holds standard errors of the column <name>; an output with parts has a column "<name>[0]" and so on for
+    each. Further numeric columns are kept as further outputs. `known` holds rows already in the study, as (point, outputs):
     a row that measures the same at the same point is left out, so that a corrected file can be imported again.
     """
     seen = {_key(problem, point, outputs) for point, outputs in known}
-    rows: list[tuple[Point, dict[str, float]]] = []
+    rows: list[tuple[Point, dict[str, Reading]]] = []
     problems: list[tuple[int, str]] = []
     read = _frame_table(table) if isinstance(table, pd.DataFrame) else _csv_table(Path(table))
     names = _renamed(problem, read.names, columns or {})
@@ -80,9 +83,16 @@ def check_rows(
     return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new))
 
 
-def _key(problem: Problem, point: Mapping[str, float], outputs: Mapping[str, float]) -> str:
+def _key(problem: Problem, point: Mapping[str, float], outputs: Mapping[str, Reading]) -> str:
     values = [float(point[name]) for name in problem.space.names]
-    return json.dumps(values + [float(outputs[name]) for name in problem.outputs])
+    numbers, _ = taken_apart(outputs)
+    return json.dumps(values + [numbers[part] for name in problem.outputs for part in _columns_of(name, numbers)])
+
+
+def _columns_of(output: str, names: Mapping[str, Any]) -> list[str]:
+    """Return the columns that hold an output: its own, or those of its parts."""
+    count = None if output in names else count_parts(output, names)
+    return [output] if count is None else [part_name(output, i) for i in range(count)]
 
 
 def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> list[str]:
@@ -92,7 +102,8 @@ def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> 
         if theirs not in names:
             raise InputError(f"import: there is no column {theirs!r} to rename; the table has {held}")
     renamed = [columns.get(name, name) for name in names]
-    for name in (*problem.space.names, *problem.outputs):
+    absent = missing(dict.fromkeys(renamed), problem.outputs)
+    for name in (*problem.space.names, *([] if absent is None else [absent])):
         if name not in renamed:
             raise InputError(
                 f"import: expected a column {name!r}, found none among {held}; map the column that holds it"
@@ -106,18 +117,32 @@ def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> 
     return renamed
 
 
-def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[str, float]]:
+def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[str, Reading]]:
     if cells.get("state") in ("failed", "running"):
         raise InputError(f"it is a {cells['state']} evaluation, not a measurement")
     point = problem.space.check({name: _number(name, cells[name]) for name in problem.space.names})
-    outputs = {name: _number(name, cells[name]) for name in problem.outputs}
+    outputs: dict[str, Reading] = {
+        part: _with_error(part, _number(part, cells[part]), cells)
+        for name in problem.outputs
+        for part in _columns_of(name, cells)
+    }
+    errors = {sem_column(name) for name in cells}
     for name, value in cells.items():
-        if name not in point and name not in outputs and name not in RESERVED:
+        if name not in point and name not in outputs and name not in RESERVED and name not in errors:
             with suppress(InputError):
                 number = output_number(name, _as_number(value))
                 if math.isfinite(number):
-                    outputs[name] = number
+                    outputs[name] = _with_error(name, number, cells)
     return point, outputs
+
+
+def _with_error(name: str, number: float, cells: Mapping[str, Any]) -> Reading:
+    """Return an output with the standard error that its row states, if it states one; an empty cell states none."""
+    sem = _as_number(cells.get(sem_column(name)))
+    if sem is None or (isinstance(sem, str) and not sem.strip()):
+        return number
+    sem = output_number(sem_column(name), sem)
+    return number if math.isnan(sem) else {"value": number, "sem": checked_sem(name, sem)}
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,8 +1,8 @@
 """Fitted models kept beside their study, so that commands do not fit again what did not change.
 
-A file holds a key and a model. The key is a digest of everything that a model depends on: the problem, the settings, the seed,
-all evaluations, the method's state, and the code that computes. A file with another key, or one that is damaged, is not used and
-is written again. `Study.model` itself reads and fits, and never writes.
+A file holds a key, what is to be advised, and a model. The key is a digest of everything that a model depends on: the problem,
+the settings, the seed, all evaluations, the method's state, and the code that computes. A file with another key, or one that is
+damaged, is not used and is written again. `Study.model` itself reads and fits, and never writes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ _COMPUTING = ("errors.py", "model.py", "numerics", "domain", "surrogate", "solve
 """Parts of the package whose code decides what a model is."""
 
 
+_LENGTH = 8
+"""Bytes that state the length of the advice."""
+
+
 def cached_model(study: Study) -> Model:
     """Return the model of a study: the one that was kept, if it is of the same data and code, or else a new one, kept now."""
     file, key = _file(study), study_key(study)
@@ -54,17 +58,36 @@ def keep_model(study: Study, model: Model) -> None:
 def _write(file: Path, key: bytes, model: Model) -> None:
     """Write a key and a model; a place that cannot be written is left as it is."""
     from cbabo.answering.modelfile import model_bytes
+    from cbabo.answering.quality import maxima_advice
 
+    advice = json.dumps(maxima_advice(model)).encode("utf-8")
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(key + model_bytes(model, complete=False))
+        part.write_bytes(key + len(advice).to_bytes(_LENGTH, "big") + advice + model_bytes(model, complete=False))
         part.replace(file)
     except OSError as error:
         _LOG.debug("the model is not kept in %s: %s", file, error)
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def kept_advice(study: Study) -> tuple[str, ...]:
+    """Return what the kept model advises, if it is of the same data and code; nothing is fitted, and torch is not imported."""
+    file = _file(study)
+    try:
+        if file is None or not file.exists():
+            return ()
+        with file.open("rb") as content:
+            key = study_key(study)
+            if content.read(len(key)) != key:
+                return ()
+            found = json.loads(content.read(int.from_bytes(content.read(_LENGTH), "big")))
+            return tuple(map(str, found)) if isinstance(found, list) else ()
+    except (OSError, ValueError) as error:
+        _LOG.debug("the advice kept in %s is not used: %s", file, error)
+        return ()
 
 
 def study_key(study: Study) -> bytes:
@@ -91,7 +114,9 @@ def _read(file: Path, key: bytes) -> Model | None:
         content = file.read_bytes()
         if content[: len(key)] != key:
             return None
-        return Model(**model_arguments(content[len(key) :], file))
+        begin = len(key) + _LENGTH
+        begin += int.from_bytes(content[len(key) : begin], "big")
+        return Model(**model_arguments(content[begin:], file))
     except (OSError, ModelError) as error:
         _LOG.debug("the model kept in %s is not used: %s", file, error)
         return None

@@ -130,7 +130,7 @@ class Run:
             capacity = self._capacity(trials)
             while True:
                 while len(jobs) < capacity and not self._hopeless(failures):
-                    job = waiting.popleft() if waiting else self._next(trials, busy=bool(jobs))
+                    job = waiting.popleft() if waiting else self._next(trials, capacity, busy=bool(jobs))
                     if job is None:
                         break
                     jobs[self._submit(executor, trials, job, timing)] = job
@@ -166,9 +166,10 @@ class Run:
                 interrupted = failed("interrupted: the run that had started it ended", cause="set-up")
                 self._store(trials, trial, interrupted)
 
-    def _next(self, trials: Trials, *, busy: bool) -> _Job | None:
+    def _next(self, trials: Trials, capacity: int, *, busy: bool) -> _Job | None:
         """Start the next evaluation; batch by batch, learning waits until the whole batch is measured."""
-        trial = trials.next(self.budget, may_learn=self.asynchronous or not busy)
+        at_once = 1 if self.asynchronous else capacity
+        trial = trials.next(self.budget, may_learn=self.asynchronous or not busy, at_once=at_once)
         return None if trial is None else self._job(trial)
 
     def _job(self, trial: Trial) -> _Job:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -13,13 +12,14 @@ import pandas as pd
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
 from cbabo.domain.focus import Focus
+from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.outputs import not_finite, output_number
+from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage
@@ -173,7 +173,8 @@ class Study:
     def tell(self, id: int, outputs: Mapping[str, Any] | None = None, *, failed: str | None = None) -> None:
         """Store what an asked-for design measured, or why it failed.
 
-        An output that is NaN or infinite makes it a failure; a missing or misspelt one is refused, and the design
+        outputs: numbers by name, or {"value": ..., "sem": ...} with a standard error, or lists of either, one for each part of an
+        output. An output that is NaN or infinite makes it a failure; a missing or misspelt one is refused, and the design
         stays pending.
         """
         if (outputs is None) == (failed is None):
@@ -183,15 +184,16 @@ class Study:
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
             self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
-        values, bad = self._checked(outputs)
+        readings, bad = self._checked(outputs)
         if bad is not None:
             self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
-            self._store.finish(id, {"state": "complete", "outputs": values})
+            self._store.finish(id, {"state": "complete", "outputs": readings})
 
     def add(self, table: pd.DataFrame | str | Path, columns: Mapping[str, str] | None = None) -> ImportReport:
         """Import old runs: a DataFrame or a CSV file with the variables and raw outputs, further numbers kept.
 
+        Optional columns "<name> sem" hold standard errors; an output with parts has one column for each, "<name>[0]" and so on.
         columns: their names for ours, as {"Vol (cm3)": "volume"}. Rows with problems are listed in the report and
         left out; the rest is stored.
         """
@@ -307,7 +309,7 @@ class Study:
                 begin = None  # The refinement that begins there goes on.
             return refine(
                 self._model_of(known),
-                Query.of(self.problem.box, limits),
+                Query.of(known.problem.box, limits),
                 measure,
                 evaluations,
                 begin,
@@ -320,23 +322,30 @@ class Study:
 
         return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
 
-    def _checked(self, outputs: Any) -> tuple[dict[str, float], str | None]:
+    def _checked(self, outputs: Any) -> tuple[dict[str, Reading], str | None]:
+        """Return the outputs that were told, and why they are a failure, if they are."""
         if not isinstance(outputs, Mapping):
             raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-        for name in self.problem.outputs:
-            if name not in outputs:
-                raise InputError(f"tell: the output {name!r} is missing; expected {', '.join(self.problem.outputs)}")
-        values: dict[str, float] = {}
-        for name, value in outputs.items():
-            try:
-                number = output_number(str(name), value)
-            except InputError as error:
-                raise InputError(f"tell: {error}") from None
-            if math.isfinite(number):
-                values[str(name)] = number
-            elif name in self.problem.outputs:
-                return {}, not_finite(name, number)
-        return values, None
+        declared = self.problem.outputs
+        absent = missing(outputs, declared)
+        if absent is not None:
+            raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")
+        readings: dict[str, Reading] = {}
+        failure = None
+        try:
+            for name, value in outputs.items():
+                readings[str(name)] = output_reading(str(name), value)
+            check_objective(declared, readings)
+        except InputError as error:
+            raise InputError(f"tell: {error}") from None
+        for name in list(readings):
+            bad = not_finite(name, readings[name])
+            whole = whole_name(name)
+            if bad is not None:
+                del readings[name]
+                if name in declared or (whole in declared and whole not in outputs):
+                    failure = failure or bad
+        return readings, failure
 
     def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
         if not exist_ok:

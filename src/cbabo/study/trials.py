@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged, part_counts
 from cbabo.domain.space import Point
 from cbabo.evaluators.function import Outcome
 from cbabo.storage.store import StudyStore
@@ -25,18 +25,21 @@ class Trials:
         self.used_up = False
         """Whether every design of a space with finitely many was asked for."""
 
-    def take(self, count: int, *, started: bool, may_learn: bool = True) -> list[Trial]:
-        """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left."""
+    def take(self, count: int, *, started: bool, may_learn: bool = True, at_once: int | None = None) -> list[Trial]:
+        """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left.
+
+        at_once: how many designs will be evaluated at the same time; None: as many as are missing.
+        """
         trials = self._store.take(count, started=started)
-        while len(trials) < count and may_learn and self._advance():
+        while len(trials) < count and may_learn and self._advance(at_once or count - len(trials)):
             trials += self._store.take(count - len(trials), started=started)
         return trials
 
-    def next(self, budget: int, *, may_learn: bool) -> Trial | None:
+    def next(self, budget: int, *, may_learn: bool, at_once: int) -> Trial | None:
         """Start the next evaluation within the budget; None if there is none, or none without learning first."""
         if self._store.requested() >= budget:
             return None
-        return next(iter(self.take(1, started=True, may_learn=may_learn)), None)
+        return next(iter(self.take(1, started=True, may_learn=may_learn, at_once=at_once)), None)
 
     def interrupted(self) -> list[Trial]:
         """Adopt the evaluations that a dead run left unfinished."""
@@ -54,13 +57,16 @@ class Trials:
             "seconds": outcome.seconds,
             "worker": outcome.worker[:255] or None,
         }
-        return judged(self._store.record.problem, self._store.finish(id, values))
+        finished = self._store.finish(id, values)
+        problem = self._store.record.problem
+        counts = part_counts(problem, self._store.first_measured())
+        return judged(problem.expanded(counts), counts, finished)
 
     def start(self, point: Point, thresholds: Mapping[str, float]) -> Trial:
         """Begin one evaluation outside the budget, for the answer to these limits."""
         return self._store.start(point, "refine", started=True, thresholds=thresholds)
 
-    def _advance(self) -> bool:
+    def _advance(self, at_once: int) -> bool:
         """Make one iteration of the method and store its batch with its state; False if no design is left to propose."""
         from cbabo.methods.step import step
 
@@ -71,7 +77,7 @@ class Trials:
         if record.problem.space.size is not None and not _unseen(evaluations, [], 1):
             self.used_up = True
             return False
-        batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed, focus)
+        batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed, focus, at_once)
         if record.problem.space.size is not None:
             batch = _unseen(evaluations, batch, len(batch))
         self._store.plan(batch, steps + 1, state)

@@ -24,12 +24,12 @@ from cbabo.numerics import qp
 from cbabo.numerics.codec import base64_array
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.numerics.versions import versions
-from cbabo.solver import continuous, library
+from cbabo.solver import consistency, continuous, library
 from cbabo.surfaces.records import ACTIVE_SHARE
 from cbabo.surrogate import Surrogates, gp, warp
 from cbabo.surrogate.failures import FailureModel
 
-FORMAT = 2
+FORMAT = 3
 
 
 def document(model: Model, name: str) -> dict[str, Any]:
@@ -108,7 +108,19 @@ def _map(model: Model) -> dict[str, Any]:
     arrays = {f.name: base64_array(getattr(entries, f.name)) for f in fields(entries)}
     failure_model = None if failures is None else {"limit": failures.limit, **_failure_surrogates(failures)}
     aims = {"price": model.solver.price, "probability": model.settings.probability}
-    return {"kind": "library", **aims, "failure_model": failure_model, **arrays}
+    return {"kind": "library", **aims, "failure_model": failure_model, "measured": _measured(model), **arrays}
+
+
+def _measured(model: Model) -> dict[str, Any]:
+    """State what is known of the measured designs: standardised outputs, which are posterior means where outputs are noisy."""
+    posterior = model.posterior
+    count, exact = len(posterior.measured), posterior.exact
+    return {
+        "ids": [row.id for row in posterior.measured],
+        "z": base64_array(posterior.z[:count]),
+        "z_std": base64_array(posterior.z_std[:count]),
+        "exact": [True] * len(model.problem.outputs) if exact is None else exact.tolist(),
+    }
 
 
 def _failure_surrogates(failures: FailureModel) -> dict[str, Any]:
@@ -135,6 +147,7 @@ def _tuning() -> dict[str, Any]:
     return {
         "fast_map": _numbers(library.TUNING),
         "solver": _numbers(continuous.TUNING),
+        "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
         "recommend": _numbers(recommend.TUNING),
         "min_variance": gp.TUNING.min_variance,
@@ -162,7 +175,9 @@ def _surrogates(model: Model) -> dict[str, Any]:
 def _processes(surrogates: Surrogates) -> dict[str, Any]:
     s, h = surrogates, surrogates.hyperparameters
     arrays = {"x": s.x, "centre": s.centre, "scale": s.scale, "weights": s.weights}
-    names = ("lengthscales", "noise", "constant", "amplitude", "family", "stretch")
+    names = ("lengthscales", "noise", "constant", "amplitude", "family", "stretch", "nugget")
+    if s.relative_noise is not None:
+        arrays["relative_noise"] = s.relative_noise
     arrays |= {name: value for name in names if (value := getattr(h, name)) is not None}
     return {name: base64_array(array) for name, array in arrays.items()}
 

@@ -34,6 +34,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "closest_limits": dict(answer.closest_thresholds or {}),
         "design": dict(answer.point),
         "outputs": outputs,
+        "noise": [{"output": name, "std": std} for name, std in answer.noise.items()],
+        "measurements": answer.measurements,
     }
 
 
@@ -91,6 +93,7 @@ def evaluation_record(row: Evaluation) -> dict[str, Any]:
         "kind": row.kind,
         "point": dict(row.point),
         "outputs": dict(row.outputs),
+        "sem": dict(row.sem),
         "failure": row.failure,
         "cause": row.cause,
         "started": None if row.started is None else row.started.isoformat(timespec="seconds"),

@@ -2,7 +2,7 @@
 
 Symbols and shapes
     x    n x d    evaluated points, unit cube; y  n x q  outputs, natural units
-    u    q x p    log lengthscales and log noise, p = d + 1
+    u    g x p    log lengthscales and log noise, p = d + 1, of the g groups of outputs that share them
     starts   t x p   initial points of a cold fit, the same for every output
 
 A warm fit starts at the last hyperparameters with the Hessian approximation found there; it takes about five evaluations of the
@@ -33,6 +33,8 @@ from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
 from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
+from cbabo.surrogate.noise import RowNoise
+from cbabo.surrogate.sharing import Sharing
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,16 @@ def fit(
     max_rounds: int = 200,
     family: Tensor | None = None,
     stretch: Tensor | None = None,
+    group: Tensor | None = None,
+    row_noise: RowNoise | None = None,
 ) -> Surrogates:
     """Fit surrogates to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
     `warm` are the hyperparameters of an earlier fit to the same problem. With `growth` 1 every fit explores, with inf only the
     first one. `tolerance` is the gain in the objective per evaluation below which a minimisation ends. `family` (q) and `stretch`
-    (q x d) are the form of each output (see `Hyperparameters`).
+    (q x d) are the form of each output (see `Hyperparameters`). `group` (q, any integers): outputs with the same one have the
+    same form and share their lengthscales and noise, by which the sum of their log likelihoods is the largest. `row_noise` states
+    repeated measurements, its spread in the units of y.
 
     Examples:
         >>> x = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(1)
@@ -92,21 +98,27 @@ def fit(
                 "change its unit."
             )
         priors = priors or Priors.botorch(d)
-        form = Hyperparameters(x, x, x, family=family, stretch=stretch)
-        objective = Objective(form.stretched(x)[0], ((y - centre) / scale).T.contiguous(), priors, family)
+        sharing = Sharing.of(torch.arange(y.shape[1]) if group is None else group)
+        own_family, own_stretch = (None if t is None else sharing.once(t) for t in (family, stretch))
+        form = Hyperparameters(x, x, x, family=own_family, stretch=own_stretch)
+        z = ((y - centre) / scale).T.contiguous()
+        standardised = None if row_noise is None else replace(row_noise, spread=row_noise.spread / scale.square())
+        objective = Objective(form.stretched(x)[0], z, priors, own_family, sharing, standardised)
         search = _Search(objective, tolerance, max_rounds)
         if warm is None:
-            found, explored = search.cold(torch.arange(y.shape[1])), len(x)
+            found, explored = search.cold(torch.arange(sharing.groups)), len(x)
         else:
             found, explored = search.warm(warm, growth)
-        lengthscales, noise = found.u[:, :d].exp(), found.u[:, d].exp()
+        u, curvature, value = (sharing.each(t) for t in (found.u, found.curvature, found.value))
+        lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
+        kind, relative = (None, None) if row_noise is None else (row_noise.kind, row_noise.relative)
         hyperparameters = Hyperparameters(
-            lengthscales, noise, noise, found.curvature, found.value, explored, None, family, stretch
+            lengthscales, noise, noise, curvature, value, explored, None, family, stretch, noise_kind=kind
         )
-        factor, noise = factorise(x, hyperparameters)
-        constant, amplitude = objective.moments(factor)
+        factor, noise = factorise(x, hyperparameters, relative)
+        constant, amplitude = objective.moments(factor, hyperparameters.sharing, noise)
         hyperparameters = replace(hyperparameters, noise=noise, constant=constant, amplitude=amplitude)
-        return assembled(x, y, hyperparameters, centre, scale, factor)
+        return assembled(x, y, hyperparameters, centre, scale, factor, relative)
 
 
 @dataclass(frozen=True)
@@ -119,14 +131,17 @@ class _Search:
 
     def warm(self, last: Hyperparameters, growth: float) -> tuple[Descent, int]:
         """Return the result of a warm start, and the number of evaluations at the last exploration."""
-        u = torch.cat([last.lengthscales, last.noise.unsqueeze(-1)], dim=-1).log()
+        sharing = self.objective.sharing
+        assert sharing is not None
+        u = sharing.once(torch.cat([last.lengthscales, last.noise.unsqueeze(-1)], dim=-1).log())
         outputs = torch.arange(len(u))
-        found = self._descend(self.objective, outputs, u, last.curvature, self.tolerance)
+        curvature = None if last.curvature is None else sharing.once(last.curvature)
+        found = self._descend(self.objective, outputs, u, curvature, self.tolerance)
         n = self.objective.x.shape[-2]
         explore = n >= growth * last.explored
         surprised = ~found.value.isfinite()
         if last.value is not None:
-            surprised |= found.value > last.value + TUNING.surprise
+            surprised |= found.value > sharing.once(last.value) + TUNING.surprise
         due = outputs if explore else surprised.nonzero().squeeze(-1)
         if len(due):
             found = _keep_better(found, self.cold(due), due)

@@ -18,6 +18,9 @@ from cbabo.surrogate import kernel
 from cbabo.surrogate.fit import fit
 from cbabo.surrogate.gp import Hyperparameters, Surrogates
 from cbabo.surrogate.likelihood import Priors
+from cbabo.surrogate.noise import TUNING as NOISE
+from cbabo.surrogate.noise import Measurements, RowNoise
+from cbabo.surrogate.sharing import Sharing
 from cbabo.surrogate.warp import Warp
 
 
@@ -86,43 +89,115 @@ class Forms:
         """Return whether lengthscales have the same meaning in both, which additive kernels change."""
         return bool(((self.family == kernel.ADDITIVE) == (other.family == kernel.ADDITIVE)).all())
 
-    def fit(self, x: Tensor, y: Tensor, warm: Hyperparameters | None) -> Surrogates:
-        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms."""
+    def fit(
+        self,
+        x: Tensor,
+        y: Tensor,
+        warm: Hyperparameters | None,
+        group: Tensor | None = None,
+        repeats: tuple[Measurements, Tensor] | None = None,
+    ) -> Surrogates:
+        """Fit surrogates to the warped outputs; warm: start of the fit, possibly of other forms; group (q): see `fit`.
+
+        repeats: the measurements whose means are y, and which outputs (q) are noisy. The noise of a warped output is taken as
+        the same everywhere in warped or in natural units, whichever is more likely; in warped units where it shares a kernel.
+        """
         if (
             warm is not None
             and warm.family is not None
             and not self.same_lengthscales(replace(self, family=warm.family))
         ):
             warm = replace(warm, explored=0)
-        priors = Priors.sharp(x.shape[1])
+        if repeats is None:
+            return self._fit(x, y, warm, group, None)
+        measurements, noisy = repeats
+        slope = self.warp.log_slope(y).exp()
+        row_noise = RowNoise.of(measurements, noisy, slope, torch.zeros_like(noisy))
+        in_warped_units = self._fit(x, y, warm, group, row_noise)
+        curved = noisy & self.warp.curved & _alone(group, len(noisy))
+        if not bool(curved.any()):
+            return in_warped_units
+        # Slopes at the measured values would give more weight to whatever noise moved where the warp is flat.
+        slope = self.warp.log_slope(self.warp.inverse(in_warped_units.mean(x))).exp()
+        warm = in_warped_units.hyperparameters
+        in_natural_units = self._fit(x, y, warm, group, RowNoise.of(measurements, noisy, slope, curved))
+        values = [s.hyperparameters.value for s in (in_natural_units, in_warped_units)]
+        assert values[0] is not None
+        assert values[1] is not None
+        scaled = curved & (values[0] < values[1])
+        if not bool(scaled.any()):
+            return in_warped_units
+        if bool((scaled == curved).all()):
+            return in_natural_units
+        return self._fit(x, y, warm, group, RowNoise.of(measurements, noisy, slope, scaled))
+
+    def _fit(
+        self, x: Tensor, y: Tensor, warm: Hyperparameters | None, group: Tensor | None, row_noise: RowNoise | None
+    ) -> Surrogates:
         return fit(
             x,
             self.warp.forward(y),
-            priors=priors,
+            priors=Priors.sharp(x.shape[1]),
             warm=warm,
             family=self.family,
             stretch=self.stretch,
             tolerance=TUNING.tolerance,
             growth=TUNING.growth,
+            group=group,
+            row_noise=row_noise,
         )
 
 
-def choose(x: Tensor, y: Tensor, ranges: Tensor, ratio: Tensor, present: Forms, fitted: Surrogates) -> Forms:
+def _alone(group: Tensor | None, q: int) -> Tensor:
+    """Return which outputs (q) share their kernel with no other."""
+    if group is None:
+        return torch.ones(q, dtype=torch.bool)
+    return (group.unsqueeze(0) == group.unsqueeze(1)).sum(0) == 1
+
+
+def choose(
+    x: Tensor,
+    y: Tensor,
+    ranges: Tensor,
+    ratio: Tensor,
+    present: Forms,
+    fitted: Surrogates,
+    group: Tensor | None = None,
+    repeats: tuple[Measurements, Tensor] | None = None,
+) -> Forms:
     """Return the selected forms for x (n x d, unit cube) and y (n x q, natural units); takes several fits of all outputs.
 
     ranges: q x 2, ranges of each output's limits (nan where it has none); ratio: d, log(upper / lower bound) of each variable, 0
-    where it does not exist; present: the current forms; fitted: surrogates of the current forms.
+    where it does not exist; present: the current forms; fitted: surrogates of the current forms; group: q, outputs with the same
+    one get the same kind of form, and the same kernel; repeats: as `Forms.fit` takes them. A warp of a noisy output is at least
+    as wide as a few standard deviations of its noise.
     """
+    sharing = Sharing.of(torch.arange(y.shape[1]) if group is None else group)
+    if not sharing.is_trivial:  # Groups may have been formed anew since the current forms were chosen.
+        present = replace(
+            present, family=_of_first(present.family, sharing), stretch=_of_first(present.stretch, sharing)
+        )
     mean, _ = fitted.leave_one_out()
-    error = ((mean - fitted.y) / fitted.scale).square().mean(0).sqrt()
+    error = _largest(((mean - fitted.y) / fitted.scale).square().mean(0).sqrt(), sharing)
     due = (error > TUNING.exact_error).nonzero().squeeze(-1)
     if not len(due):
         return present
     count = min(TUNING.comparison_evaluations, len(x))
     keep = torch.arange(count) * len(x) // count
-    comparison = _Comparison(x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due))
+    row_noise, min_width = None, torch.zeros_like(error)
+    if repeats is not None:
+        measurements, noisy = repeats
+        row_noise = RowNoise.of(measurements, noisy, torch.ones_like(y), torch.zeros_like(noisy)).without_repeats()
+        noise_std = torch.maximum(_natural_noise(present.warp, y, fitted), measurements.noise_std)
+        min_width = torch.where(noisy, NOISE.warp_width * noise_std, 0.0)
+        present = replace(present, warp=replace(present.warp, width=torch.maximum(present.warp.width, min_width)))
+        row_noise = row_noise.at(keep, due)
+    comparison = _Comparison(
+        x[keep], y[keep][:, due], _hyperparameters_of(fitted.hyperparameters, due), sharing.group[due], row_noise
+    )
     best = _forms_of(present, due)
-    best = comparison.select(best, [replace(best, warp=w) for w in _candidate_warps(y[:, due], ranges[due], best.warp)])
+    warps = _candidate_warps(y[:, due], ranges[due], best.warp, min_width[due])
+    best = comparison.select(best, [replace(best, warp=w) for w in warps])
     stretches = [torch.full_like(best.stretch, a) for a in TUNING.stretches]
     if bool((ratio > 0).any()):
         stretches.append(ratio.expand_as(best.stretch))
@@ -148,9 +223,13 @@ class _Comparison:
     y: Tensor
     warm: Hyperparameters
     """Hyperparameters of the current forms."""
+    group: Tensor
+    """q, the group of each output."""
+    row_noise: RowNoise | None = None
+    """Noise of every row; None: the same for all."""
 
     def select(self, present: Forms, others: list[Forms]) -> Forms:
-        """Return the best form of each output: the current one unless another is clearly better."""
+        """Return the best form of each output: the current one unless another is clearly better for its group."""
         candidates = [present, *others]
         # Where lengthscales have the same meaning, fits start at the current hyperparameters.
         near = [c for c in candidates if c.same_lengthscales(present)]
@@ -166,10 +245,12 @@ class _Comparison:
 
     def among(self, outputs: Tensor) -> _Comparison:
         """Return the comparison for some outputs (indices) only."""
-        return _Comparison(self.x, self.y[:, outputs], _hyperparameters_of(self.warm, outputs))
+        warm = _hyperparameters_of(self.warm, outputs)
+        noise = None if self.row_noise is None else self.row_noise.at(torch.arange(len(self.x)), outputs)
+        return _Comparison(self.x, self.y[:, outputs], warm, self.group[outputs], noise)
 
     def _log_densities(self, candidates: list[Forms], start: Hyperparameters | None) -> list[Tensor]:
-        """Return the log posterior density of the outputs (q) for each candidate, by one fit of all of them."""
+        """Return the log posterior density of each output's group (q) for each candidate, by one fit of all of them."""
         n, q = self.y.shape
         fitted = fit(
             self.x,
@@ -181,10 +262,16 @@ class _Comparison:
             stretch=torch.cat([f.stretch for f in candidates]),
             tolerance=TUNING.comparison_tolerance,
             max_rounds=TUNING.comparison_rounds,
+            group=torch.cat([self.group + i * (int(self.group.max()) + 1) for i in range(len(candidates))]),
+            row_noise=None if self.row_noise is None else self.row_noise.repeated(len(candidates)),
         )
         assert fitted.hyperparameters.value is not None
         log = -n * (fitted.hyperparameters.value + fitted.scale.log())
-        return [part + f.warp.log_slope(self.y).sum(0) for part, f in zip(log.split(q), candidates, strict=True)]
+        sharing = Sharing.of(self.group)
+        return [
+            _summed(part + f.warp.log_slope(self.y).sum(0), sharing)
+            for part, f in zip(log.split(q), candidates, strict=True)
+        ]
 
     def _start(self, c: int) -> Hyperparameters:
         """Return the current hyperparameters, repeated for c candidates."""
@@ -198,8 +285,32 @@ class _Comparison:
         )
 
 
-def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
-    """Return candidate warps, each for all outputs: centred at the median, between the limits, and at the outputs' ends."""
+def _largest(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the largest value (q) of non-negative t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).amax(-1).squeeze(-1))
+
+
+def _of_first(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return for each output what the first output of its group has; t: q x ...."""
+    return sharing.each(sharing.once(t))
+
+
+def _summed(t: Tensor, sharing: Sharing) -> Tensor:
+    """Return the sum (q) of t (q) in each output's group."""
+    return t if sharing.is_trivial else sharing.each(sharing.columns(t.unsqueeze(-1)).sum(-1).squeeze(-1))
+
+
+def _natural_noise(warp: Warp, y: Tensor, fitted: Surrogates) -> Tensor:
+    """Return the standard deviations (q) of the noise in natural units, in the middle of the data."""
+    slope = warp.log_slope(y.median(0).values).exp()
+    return fitted.noise_std / torch.where(warp.curved, slope, 1.0)
+
+
+def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp, min_width: Tensor) -> list[Warp]:
+    """Return candidate warps, each for all outputs: centred at the median, between the limits, and at the outputs' ends.
+
+    min_width: q, smallest width of each output's warp.
+    """
     none = Warp.none(present.orientation)
     y = none.orientation * y
     levels = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=y.dtype)
@@ -216,10 +327,17 @@ def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp) -> list[Warp]:
     warps = [none]
     for centre, width in found:
         valid = (width > 0) & width.isfinite() & centre.isfinite()
+        width = torch.maximum(width, min_width)
         warps.append(
             Warp(none.orientation, torch.where(valid, centre, none.centre), torch.where(valid, width, none.width))
         )
     return warps
+
+
+def with_plain(forms: Forms, outputs: Tensor) -> Forms:
+    """Return forms in which some outputs (indices) have the simplest form."""
+    plain = Forms.plain(forms.warp.orientation, forms.stretch.shape[1])
+    return _with_forms(forms, outputs, _forms_of(plain, outputs))
 
 
 def _combine(forms: list[Forms], join: Callable[[list[Tensor]], Tensor]) -> Forms:

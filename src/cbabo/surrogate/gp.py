@@ -5,12 +5,13 @@ Symbols and shapes
     x        n x d    evaluated points, unit cube; y  n x q  their outputs, natural units
     m, s     q        centre and scale of each output; z = (y - m) / s, q x n
     l, eta, c   q x d, q, q   lengthscales, noise variance and constant mean, of z
-    L        q x n x n   Cholesky factor of K = k(x, x) + eta I
+    L        g x n x n   Cholesky factor of K = k(x, x) + eta I, for each group of outputs that share k and eta (`sharing`)
     a        q x n    K^-1 (z - c)
 
 At a query point with correlations k to the data the posterior has mean = m + s (c + k'a) and variance = s^2 (1 - |v|^2) with v
 = L^-1 k. This is the variance of the latent function, without noise, as in BoTorch. Where the process has an amplitude A of its
-own, the variance is s^2 A (1 - |v|^2 + eta), with noise. Derivatives by x are computed from dh/dx (see `kernel`): with w = K^-1
+own, the variance is s^2 A (1 - |v|^2 + nugget eta): the nugget is 1 for deterministic outputs, of which eta is what a smooth
+function cannot follow, and 0 for noisy ones. Derivatives by x are computed from dh/dx (see `kernel`): with w = K^-1
 k, dmean = s a'dk and dstd = -(s^2 / std) w'dk. Triangular solves are as fast as products with K^-1, and 1 - |v|^2 loses fewer
 digits.
 """
@@ -27,6 +28,7 @@ from torch import Tensor
 from cbabo.errors import MissingExtraError, SurrogateError
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, check_query, standardisation
+from cbabo.surrogate.sharing import Sharing
 
 if TYPE_CHECKING:
     from botorch.models import ModelListGP
@@ -85,6 +87,31 @@ class Hyperparameters:
     """q, kernel family of each output (see `kernel`); None: all are smooth."""
     stretch: Tensor | None = None
     """q x d, stretch of each output's variables near their lower bounds; None: no variable is stretched."""
+    nugget: Tensor | None = None
+    """q, share of the noise variance that standard deviations contain where there is an amplitude; None: all of it."""
+    noise_kind: Tensor | None = field(default=None, metadata={"dtype": torch.int64})
+    """q, kind of noise of each output (see `noise`); None: every row of the data is one measurement."""
+
+    @property
+    def contained_noise(self) -> Tensor:
+        """The noise variances (q) that standard deviations contain where there is an amplitude."""
+        return self.noise if self.nugget is None else self.noise * self.nugget
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        """Which outputs have the same kernel and noise, and so the same covariance matrix."""
+        return Sharing.of_rows(self.lengthscales, self.noise, self.family, self.stretch, self.noise_kind)
+
+    @cached_property
+    def of_groups(self) -> Hyperparameters:
+        """The kernel and the noise of each group of outputs that share them; constants and amplitudes are the outputs' own."""
+        if self.sharing.is_trivial:
+            return self
+        take = self.sharing.once
+        family, stretch = (None if t is None else take(t) for t in (self.family, self.stretch))
+        return Hyperparameters(
+            take(self.lengthscales), take(self.noise), take(self.constant), family=family, stretch=stretch
+        )
 
     def stretched(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the inputs of the kernel for points x (b x d): b x d or q x b x d, and their derivative by x (None: 1)."""
@@ -120,21 +147,23 @@ class Surrogates:
     """q, natural units: what was subtracted from each output."""
     scale: Tensor
     """q, natural units: what each output was divided by."""
+    relative_noise: Tensor | None = field(repr=False)
+    """q x n, noise variance of each row relative to that of its output (see `noise`); None: 1."""
     factor: Tensor = field(repr=False, metadata={"stored": False})
-    """q x n x n, lower triangular: L."""
+    """g x n x n, lower triangular: L."""
     weights: Tensor = field(repr=False, metadata={"stored": False})
     """q x n: a."""
 
     def predict(self, x: Tensor) -> Prediction:
         """Return means and standard deviations at x (b x d) with what derivatives without autograd need; not chunked."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
-        u, stretch_slope = h.stretched(x)
-        k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
+        h, shared = self.hyperparameters, self._shared
+        u, stretch_slope = shared.stretched(x)
+        k, slope = kernel.correlation_and_slope(kernel.left(u, shared.lengthscales), self._right, shared.family)
         v = torch.linalg.solve_triangular(self.factor.mT, k, upper=True, left=False)
-        variance = (1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance)
+        variance = h.sharing.each((1.0 - v.square().sum(-1)).clamp_min(TUNING.min_variance))
         if h.amplitude is not None:
-            variance = (variance + h.noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
+            variance = (variance + h.contained_noise.unsqueeze(-1)) * h.amplitude.unsqueeze(-1)
         return Prediction(self._mean(k), variance.sqrt().T * self.scale, self, u, stretch_slope, slope, v)
 
     def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,7 +175,7 @@ class Surrogates:
     def mean(self, x: Tensor) -> Tensor:
         """Return means (b x q, natural units) at x (b x d), several times cheaper than with standard deviations."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
+        h = self._shared
         return torch.cat(
             [
                 self._mean(kernel.correlation(kernel.left(h.stretched(part)[0], h.lengthscales), self._right, h.family))
@@ -157,15 +186,17 @@ class Surrogates:
     def mean_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return means (b x q, natural units) and their derivatives by x (b x q x d) at x (b x d)."""
         check_query(x, self.x.shape[1])
-        h = self.hyperparameters
+        h, sharing = self._shared, self.hyperparameters.sharing
         parts = []
         with torch.no_grad():
             for part in _chunks(x, self._chunk):
                 u, stretch_slope = h.stretched(part)
                 k, slope = kernel.correlation_and_slope(kernel.left(u, h.lengthscales), self._right, h.family)
-                gradient = self._input_gradient(
-                    slope * self.weights.unsqueeze(-2), u, stretch_slope
-                ) * h.lengthscales.pow(-2).unsqueeze(-2)
+                if sharing.is_trivial:
+                    gradient = self._input_gradient(slope * self.weights.unsqueeze(-2), u, stretch_slope)
+                else:
+                    gradient = self._shared_gradient(slope, u, stretch_slope)
+                gradient = gradient * sharing.each(h.lengthscales.pow(-2)).unsqueeze(-2)
                 parts.append((self._mean(k), gradient.transpose(0, 1)))
         mean, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return mean, gradient * self.scale.unsqueeze(-1)
@@ -175,12 +206,31 @@ class Surrogates:
 
         Hyperparameters are not refitted, so that there is a closed form: z_i - a_i / P_ii and variance 1 / P_ii with P = K^-1.
         """
-        precision = torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
+        sharing = self.hyperparameters.sharing
+        precision = sharing.each(torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1))
         z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
         mean = (z - self.weights / precision).T * self.scale + self.centre
         amplitude = self.hyperparameters.amplitude
         scale = self.scale if amplitude is None else self.scale * amplitude.sqrt()
         return mean, precision.rsqrt().T * scale
+
+    def whitened(self, t: Tensor) -> Tensor:
+        """Return L^-1 t (q x n) for t (q x n)."""
+        sharing = self.hyperparameters.sharing
+        return sharing.outputs(torch.linalg.solve_triangular(self.factor, sharing.columns(t), upper=False))
+
+    def observation_std(self, std: Tensor) -> Tensor:
+        """Return the standard deviations of one measurement (b x q), for those that predictions have (b x q)."""
+        h = self.hyperparameters
+        if h.amplitude is None or h.nugget is None:
+            return std
+        return (std.square() + (1.0 - h.nugget) * h.noise * h.amplitude * self.scale.square()).sqrt()
+
+    @property
+    def noise_std(self) -> Tensor:
+        """Standard deviations (q) of the noise, in the units of y."""
+        h = self.hyperparameters
+        return (h.noise if h.amplitude is None else h.noise * h.amplitude).sqrt() * self.scale
 
     def with_data(self, x: Tensor, y: Tensor) -> Surrogates:
         """Return surrogates conditioned on further points x (b x d) and outputs y (b x q), with the same hyperparameters."""
@@ -191,7 +241,10 @@ class Surrogates:
                 f"and {y.shape[1]}; pass unit-cube points and raw outputs in the order of the fit."
             )
         both = torch.cat([self.x, x]), torch.cat([self.y, y])
-        return condition(*both, self.hyperparameters, self.centre, self.scale)
+        relative = self.relative_noise
+        if relative is not None:
+            relative = torch.cat([relative, relative.new_ones(len(relative), len(x))], dim=1)
+        return condition(*both, self.hyperparameters, self.centre, self.scale, relative)
 
     def to_botorch(self, warp: Warp | None = None) -> ModelListGP:
         """Return a BoTorch ModelListGP of SingleTaskGPs with this posterior, on unit-cube inputs (see `botorch`).
@@ -212,7 +265,14 @@ class Surrogates:
 
     @classmethod
     def restore(
-        cls, *, x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor
+        cls,
+        *,
+        x: Tensor,
+        y: Tensor,
+        hyperparameters: Hyperparameters,
+        centre: Tensor,
+        scale: Tensor,
+        relative_noise: Tensor | None,
     ) -> Surrogates:
         """Return surrogates from their stored fields, conditioned again; `numerics.codec.decode` calls this."""
         if any(t.shape != y.shape[1:] for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)):
@@ -221,35 +281,64 @@ class Surrogates:
                 f"{[tuple(t.shape) for t in (centre, scale, hyperparameters.noise, hyperparameters.constant)]}; the saved data "
                 "are damaged."
             )
-        return condition(x, y, hyperparameters, centre, scale)
+        return condition(x, y, hyperparameters, centre, scale, relative_noise)
+
+    @property
+    def _shared(self) -> Hyperparameters:
+        return self.hyperparameters.of_groups
+
+    @cached_property
+    def _weight_columns(self) -> Tensor:
+        """The weights as columns of each group, g x n x P."""
+        return self.hyperparameters.sharing.columns(self.weights).contiguous()
+
+    @cached_property
+    def _weighted_points(self) -> Tensor:
+        """Weights times ones and points, g x n x P (1 + d): for the gradients of outputs that share a kernel."""
+        points = self._ones_and_x if self._ones_and_x.ndim == 3 else self._ones_and_x.unsqueeze(0)
+        return (self._weight_columns.unsqueeze(-1) * points.unsqueeze(2)).flatten(2)
 
     @cached_property
     def _right(self) -> Tensor:
-        h = self.hyperparameters
+        h = self._shared
         return kernel.right(h.stretched(self.x)[0], h.lengthscales).contiguous()
 
     @cached_property
     def _ones_and_x(self) -> Tensor:
-        """Ones beside the centred points: n x (1 + d), or q x n x (1 + d) where variables are stretched."""
-        u = self.hyperparameters.stretched(self.x)[0]
+        """Ones beside the centred points: n x (1 + d), or g x n x (1 + d) where variables are stretched."""
+        u = self._shared.stretched(self.x)[0]
         return torch.cat([torch.ones_like(u[..., :1]), u - kernel.CENTRE], dim=-1)
 
     @property
     def _chunk(self) -> int:
-        return max(1, TUNING.chunk_elements // self.weights.numel())
+        return max(1, TUNING.chunk_elements // (len(self.factor) * len(self.x)))
 
     def _mean(self, k: Tensor) -> Tensor:
-        z = torch.bmm(k, self.weights.unsqueeze(-1)).squeeze(-1).T + self.hyperparameters.constant
+        h = self.hyperparameters
+        z = h.sharing.outputs(torch.bmm(k, self._weight_columns)).T + h.constant
         return z * self.scale + self.centre
+
+    def _shared_gradient(self, slope: Tensor, u: Tensor, stretch_slope: Tensor | None) -> Tensor:
+        """Return the gradients (q x b x d) of outputs that share kernels, without lengthscales; slope: k', g x b x n."""
+        h, sharing, d = self._shared, self.hyperparameters.sharing, self.x.shape[1]
+        if h.family is not None and bool((h.family == kernel.ADDITIVE).any()):
+            coefficients = sharing.each(slope) * self.weights.unsqueeze(-2)
+            return self._input_gradient(coefficients, u, stretch_slope, sharing.group)
+        sums = torch.bmm(slope, self._weighted_points).unflatten(2, (sharing.size, 1 + d))  # g x b x P x (1 + d)
+        centred = (u - kernel.CENTRE).unsqueeze(-2)
+        gradient = sums[..., 1:] - sums[..., :1] * centred
+        gradient = gradient if stretch_slope is None else gradient * stretch_slope.unsqueeze(-2)
+        return sharing.outputs(gradient)
 
     def _input_gradient(
         self, coefficients: Tensor, u: Tensor, stretch_slope: Tensor | None, at: Tensor | None = None
     ) -> Tensor:
         """Return sum_r coefficients_r (u'_r - u) du/dx (o x b x d) for coefficients (o x b x n, k' included) of the data.
 
-        u: inputs of the kernel at the query points; stretch_slope: their derivative by x; at: the outputs o, all if None.
+        u: inputs of the kernel at the query points; stretch_slope: their derivative by x; at: the groups (o) of the outputs, all
+        of them if None.
         """
-        h, points = self.hyperparameters, self._ones_and_x
+        h, points = self._shared, self._ones_and_x
         if at is not None and stretch_slope is not None:
             points, u, stretch_slope = points[at], u[at], stretch_slope[at]
         sums = coefficients @ points
@@ -288,12 +377,13 @@ class Prediction:
             on_mean, on_std = (weight_mean * s.scale).T, (weight_std * self._std_factor).T
             used = ((weight_mean != 0) | (weight_std != 0)).any(0)
             factor, weights, slope, v = s.factor, s.weights, self._slope, self._v
-            inverse_square = s.hyperparameters.lengthscales.pow(-2)
+            sharing = s.hyperparameters.sharing
+            inverse_square = s._shared.lengthscales.pow(-2)
             at = None
-            if not bool(used.all()):
-                at = used.nonzero().squeeze(-1)
-                on_mean, on_std, factor, weights = on_mean[at], on_std[at], factor[at], weights[at]
-                slope, v, inverse_square = slope[at], v[at], inverse_square[at]
+            if not (bool(used.all()) and sharing.is_trivial):
+                on_mean, on_std, weights = on_mean[used], on_std[used], weights[used]
+                at = sharing.group[used]
+                factor, v, slope, inverse_square = factor[at], v[at], slope[at], inverse_square[at]
             w = torch.linalg.solve_triangular(factor, v, upper=False, left=False)
             w.mul_(on_std.neg().unsqueeze(-1)).addcmul_(on_mean.unsqueeze(-1), weights.unsqueeze(-2))
             return (
@@ -315,8 +405,11 @@ def condition(
     hyperparameters: Hyperparameters,
     centre: Tensor | None = None,
     scale: Tensor | None = None,
+    relative_noise: Tensor | None = None,
 ) -> Surrogates:
     """Return surrogates with given hyperparameters on x (n x d) and y (n x q); centre and scale (q) are those of y by default.
+
+    relative_noise: q x n, noise variance of each row relative to that of its output; 1 by default.
 
     Where K has no Cholesky factor, the noise variance of that output is raised tenfold until it has one, which the returned
     hyperparameters contain; if it exceeds 1, SurrogateError is raised.
@@ -327,24 +420,38 @@ def condition(
     x, y = (t.detach().clone(memory_format=torch.contiguous_format) for t in (x, y))
     if centre is None or scale is None:
         centre, scale = standardisation(y)
-    factor, noise = factorise(x, hyperparameters)
-    return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor)
+    factor, noise = factorise(x, hyperparameters, relative_noise)
+    return assembled(x, y, replace(hyperparameters, noise=noise), centre, scale, factor, relative_noise)
 
 
 def assembled(
-    x: Tensor, y: Tensor, hyperparameters: Hyperparameters, centre: Tensor, scale: Tensor, factor: Tensor
+    x: Tensor,
+    y: Tensor,
+    hyperparameters: Hyperparameters,
+    centre: Tensor,
+    scale: Tensor,
+    factor: Tensor,
+    relative_noise: Tensor | None = None,
 ) -> Surrogates:
-    """Return surrogates of tensors that are not copied; factor: L (q x n x n) of these hyperparameters."""
-    residual = ((y - centre) / scale - hyperparameters.constant).T.unsqueeze(-1)
-    weights = torch.cholesky_solve(residual, factor).squeeze(-1)
-    return Surrogates(x, y, hyperparameters, centre, scale, factor, weights)
+    """Return surrogates of tensors that are not copied; factor: L (g x n x n) of these hyperparameters."""
+    sharing = hyperparameters.sharing
+    residual = sharing.columns(((y - centre) / scale - hyperparameters.constant).T)
+    weights = sharing.outputs(torch.cholesky_solve(residual, factor))
+    return Surrogates(x, y, hyperparameters, centre, scale, relative_noise, factor, weights)
 
 
-def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
-    """Return L (q x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
+def factorise(x: Tensor, h: Hyperparameters, relative_noise: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return L (g x n x n) for x (n x d) and the noise variances (q) with which it exists: as given, or raised."""
+    sharing, h = h.sharing, h.of_groups
+    of_rows = None if relative_noise is None else sharing.once(relative_noise)
+
+    def diagonal(noise: Tensor) -> Tensor:
+        row = noise.unsqueeze(-1)
+        return 1.0 + (row.expand(-1, len(x)) if of_rows is None else row * of_rows)
+
     u, noise = h.stretched(x)[0], h.noise
     k = kernel.correlation(kernel.left(u, h.lengthscales), kernel.right(u, h.lengthscales), h.family)
-    k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+    k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
     factor, info = torch.linalg.cholesky_ex(k)
     noise = noise.clone()
     while bool(info.any()):
@@ -352,12 +459,12 @@ def factorise(x: Tensor, h: Hyperparameters) -> tuple[Tensor, Tensor]:
         noise[bad] *= TUNING.noise_factor
         if bool((noise[bad] > TUNING.max_noise).any()):
             raise SurrogateError(
-                f"Expected a covariance matrix with a Cholesky factor, got none for output {int(bad[0])} with any noise variance "
-                f"up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
+                f"Expected a covariance matrix with a Cholesky factor, got none for output {int(sharing.first[bad[0]])} with any "
+                f"noise variance up to {TUNING.max_noise:g}; look for extreme lengthscales in that output."
             )
-        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, len(x)))
+        k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
         factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
-    return factor, noise
+    return factor, sharing.each(noise)
 
 
 def check_same_problem(hyperparameters: Hyperparameters, x: Tensor, y: Tensor) -> None:

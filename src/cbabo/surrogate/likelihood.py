@@ -10,9 +10,15 @@ Symbols and shapes
     s2       q        amplitude: 1, or its maximum-likelihood estimate (z - c)'a / n; the covariance is s2 K
     J        q        -(log N(z | c, K) + log p(l) + log p(eta)) / n, as BoTorch's ExactMarginalLogLikelihood, negated
 
+Outputs of one group share l and eta (see `sharing`): there is one row of u, one K and one J for each of the g groups, with the
+sum of their members' log likelihoods, and J is divided by the number of members too. Each member has its own c, a and s2; where
+a group has fewer than P members, the others are zeros that do not count.
+
 Gradient: with A = K^-1 - a a' / s2 and G = A * k'(h), dJ/dlog l_i = sum_rs G_rs (x_ri - x_si)^2 / (2 n l_i^2) and dJ/dlog eta =
 eta tr(A) / 2n, both minus the gradient of the log priors. The double sum is a matrix product, because G is symmetric: 2
-(rowsum(G) . x_i^2 - x_i . (G x_i)). Priors are densities of l and eta themselves (not of their logarithms).
+(rowsum(G) . x_i^2 - x_i . (G x_i)). Where rows are means of repeated measurements, the diagonal of K is 1 + eta relative (see
+`noise`), and the repeats enter as further normal variables with variance s2 eta. Priors are densities of l and eta themselves
+(not of their logarithms).
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ import torch
 from torch import Tensor
 
 from cbabo.surrogate import kernel
+from cbabo.surrogate.noise import RowNoise
+from cbabo.surrogate.sharing import Sharing
 
 
 @dataclass(frozen=True)
@@ -88,42 +96,50 @@ class Priors:
 
 @dataclass(frozen=True)
 class Objective:
-    """The objective J of the outputs z."""
+    """The objective J of the outputs z, for each group of outputs that share a kernel."""
 
     x: Tensor
-    """n x d, unit cube; or q x n x d, stretched for each output."""
+    """n x d, unit cube; or g x n x d, stretched for each group."""
     z: Tensor
     """q x n, standardised."""
     priors: Priors
     family: Tensor | None = None
-    """q, kernel family of each output."""
+    """g, kernel family of each group."""
+    sharing: Sharing | None = None
+    """Which outputs share a kernel; None: every output is a group of its own."""
+    row_noise: RowNoise | None = None
+    """Noise of every row, the same in a group, its spread in units of z squared; None: eta for all."""
     ones_and_x: Tensor = field(init=False, repr=False)
-    """n x (1 + d) or q x n x (1 + d), a column of ones beside the centred points."""
+    """n x (1 + d) or g x n x (1 + d), a column of ones beside the centred points."""
 
     def __post_init__(self) -> None:
+        if self.sharing is None:
+            object.__setattr__(self, "sharing", Sharing.of(torch.arange(len(self.z))))
         object.__setattr__(
             self, "ones_and_x", torch.cat([torch.ones_like(self.x[..., :1]), self.x - kernel.CENTRE], dim=-1)
         )
 
-    def value_and_gradient(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return J (o) and dJ/du (o x p) at u (o x p) of the given outputs (o indices); J is inf where K has no factor."""
+    def value_and_gradient(self, u: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+        """Return J (o) and dJ/du (o x p) at u (o x p) of the given groups (o indices); J is inf where K has no factor."""
         n = self.x.shape[-2]
         size = max(1, TUNING.chunk_elements // (n * n))
-        parts = [self._chunk(u[i : i + size], outputs[i : i + size]) for i in range(0, len(u), size)]
+        parts = [self._chunk(u[i : i + size], groups[i : i + size]) for i in range(0, len(u), size)]
         value, gradient = (torch.cat(p) for p in zip(*parts, strict=True))
         return value, gradient
 
-    def moments(self, factor: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return c and s2 (q each; s2 is None where it is fixed at 1) for L (q x n x n)."""
-        half = torch.linalg.solve_triangular(
-            factor, torch.stack([self.z, torch.ones_like(self.z)], dim=-1), upper=False
-        )
-        half_z, half_1 = half.unbind(-1)
+    def moments(self, factor: Tensor, sharing: Sharing, noise: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return c and s2 (q each; s2 is None where it is fixed at 1) for L (g x n x n) of these groups and eta (q)."""
+        z = sharing.columns(self.z)
+        half = torch.linalg.solve_triangular(factor, torch.cat([z, torch.ones_like(z[..., :1])], dim=-1), upper=False)
+        half_z, half_1 = sharing.outputs(half[..., :-1]), sharing.each(half[..., -1])
         constant = torch.div((half_1 * half_z).sum(-1), half_1.square().sum(-1))
         if not self.priors.free_amplitude:
             return constant, None
-        misfit = (half_z - constant.unsqueeze(-1) * half_1).square().mean(-1)
-        return constant, misfit.clamp_min(TUNING.min_amplitude)
+        misfit = (half_z - constant.unsqueeze(-1) * half_1).square().sum(-1)
+        count: Tensor | int = self.z.shape[-1]
+        if self.row_noise is not None:
+            misfit, count = misfit + self.row_noise.spread / noise, count + self.row_noise.repeats
+        return constant, (misfit / count).clamp_min(TUNING.min_amplitude)
 
     def thinned(self, most: int) -> Objective:
         """Return the objective of at most so many evaluations, taken at even intervals; itself if it has no more."""
@@ -131,7 +147,27 @@ class Objective:
         if n <= most:
             return self
         keep = torch.arange(most) * n // most
-        return Objective(self.x[..., keep, :], self.z[:, keep].contiguous(), self.priors, self.family)
+        z = self.z[:, keep].contiguous()
+        noise = None if self.row_noise is None else self.row_noise.at(keep, torch.arange(len(z)))
+        return Objective(self.x[..., keep, :], z, self.priors, self.family, self.sharing, noise)
+
+    @property
+    def _shared(self) -> Sharing:
+        assert self.sharing is not None
+        return self.sharing
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        """The outputs as columns of each group, g x n x P."""
+        return self._shared.columns(self.z)
+
+    @cached_property
+    def _repeats(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Relative noise of the rows (g x n), number of repeats and their spread (g x P each)."""
+        assert self.row_noise is not None
+        sharing, noise = self._shared, self.row_noise
+        repeats, spread = (sharing.columns(t.unsqueeze(-1)).squeeze(1) for t in (noise.repeats, noise.spread))
+        return sharing.once(noise.relative), repeats, spread
 
     @cached_property
     def _pairs(self) -> _Pairs:
@@ -140,17 +176,17 @@ class Objective:
         x = self.x if self.x.ndim == 3 else self.x.unsqueeze(0)
         return _Pairs(rows, columns, (x[:, rows] - x[:, columns]).square_())
 
-    def _chunk(self, u: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _chunk(self, u: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         n, d = self.x.shape[-2:]
-        z = self.z[outputs]
+        z = self._columns[groups].mT  # o x P x n
         shared = self.x.ndim == 2
-        points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[outputs], self.ones_and_x[outputs])
-        family = None if self.family is None else self.family[outputs]
+        points, ones_and_x = (self.x, self.ones_and_x) if shared else (self.x[groups], self.ones_and_x[groups])
+        family = None if self.family is None else self.family[groups]
         lengthscales, noise = u[:, :d].exp(), u[:, d].exp()
         additive_at = None if family is None else (family == kernel.ADDITIVE).nonzero().squeeze(-1)
         additive = None
         if family is not None and additive_at is not None and len(additive_at):
-            additive = self._pairs.at(lengthscales[additive_at], outputs[additive_at])
+            additive = self._pairs.at(lengthscales[additive_at], groups[additive_at])
             family = torch.where(family == kernel.ADDITIVE, kernel.SMOOTH, family)
         k, slope = kernel.correlation_and_slope(
             kernel.left(points, lengthscales), kernel.right(points, lengthscales), family
@@ -158,27 +194,49 @@ class Objective:
         if additive is not None:
             k[additive_at] = additive.correlation(n)
         # From here on k is K; the diagonal of the slope is not used.
-        k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, n))
+        if self.row_noise is None:
+            k.diagonal(dim1=-2, dim2=-1).copy_((1.0 + noise).unsqueeze(-1).expand(-1, n))
+        else:
+            relative, repeats, of_repeats = (t[groups] for t in self._repeats)
+            k.diagonal(dim1=-2, dim2=-1).copy_(1.0 + noise.unsqueeze(-1) * relative)
         factor, info = torch.linalg.cholesky_ex(k)
         failed = info > 0
         if bool(failed.any()):
             factor[failed] = torch.eye(n, dtype=factor.dtype)
-        half = torch.linalg.solve_triangular(factor, torch.stack([z, torch.ones_like(z)], dim=-2).mT, upper=False)
-        half_z, half_1 = half.unbind(-1)
+        half = torch.linalg.solve_triangular(factor, torch.cat([z, torch.ones_like(z[:, :1])], dim=-2).mT, upper=False)
+        half_z, half_1 = half.mT[:, :-1], half.mT[:, -1:]
         constant = (half_1 * half_z).sum(-1, keepdim=True) / half_1.square().sum(-1, keepdim=True)
         residual = half_z - constant * half_1
-        a = torch.linalg.solve_triangular(factor.mT, residual.unsqueeze(-1), upper=True)
+        a = torch.linalg.solve_triangular(factor.mT, residual.mT, upper=True)
         log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         misfit = residual.square().sum(-1)
+        log_dets, total = log_det[:, None], torch.tensor(n)
+        if self.row_noise is not None:  # Repeats are independent of the means of the rows.
+            misfit = misfit + of_repeats / noise[:, None]
+            log_dets = log_dets + 0.5 * repeats * noise.log()[:, None]
+            total = n + repeats
+        amplitude = torch.ones_like(misfit)
         if self.priors.free_amplitude:
-            amplitude = (misfit / n).clamp_min(TUNING.min_amplitude)
-            value = 0.5 * n * amplitude.log() + 0.5 * misfit / amplitude + log_det + 0.5 * n * _LOG_2PI
-            a = a * amplitude.rsqrt()[:, None, None]
+            amplitude = (misfit / total).clamp_min(TUNING.min_amplitude)
+            values = 0.5 * total * amplitude.log() + 0.5 * misfit / amplitude + log_dets + 0.5 * n * _LOG_2PI
+            a = a * amplitude.rsqrt()[:, None, :]
         else:
-            value = 0.5 * misfit + log_det + 0.5 * n * _LOG_2PI
+            values = 0.5 * misfit + log_dets + 0.5 * n * _LOG_2PI
 
-        A = torch.cholesky_inverse(factor).mT.addcmul_(a, a.mT, value=-1.0)  # It is symmetric; mT is contiguous.
-        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        A = torch.cholesky_inverse(factor).mT  # It is symmetric; mT is contiguous.
+        members, filled = self._shared.members, self._shared.filled
+        if members is None or filled is None:
+            value, count = values[:, 0], torch.tensor(n)
+            A.addcmul_(a, a.mT, value=-1.0)
+        else:
+            value, count = (values * filled[groups]).sum(-1), n * members[groups]
+            A = torch.baddbmm(A * members[groups][:, None, None], a, a.mT, alpha=-1.0)
+        diagonal = A.diagonal(dim1=-2, dim2=-1)
+        if self.row_noise is None:
+            trace = diagonal.sum(-1, keepdim=True)
+        else:
+            by_repeats = (repeats - of_repeats / noise[:, None] / amplitude) / noise[:, None]
+            trace = (diagonal * relative).sum(-1, keepdim=True) + by_repeats.sum(-1, keepdim=True)
         additive_spread = None if additive is None else additive.lengthscale_gradient(A[additive_at])
         products = A.mul_(slope) @ ones_and_x
         x = ones_and_x[..., 1:]
@@ -188,7 +246,9 @@ class Objective:
         gradient = torch.cat([spread, 0.5 * noise.unsqueeze(-1) * trace], dim=-1)
 
         prior, prior_gradient = _log_priors(u, self.priors, additive_at)
-        return torch.where(failed, torch.inf, (value - prior) / n), (gradient - prior_gradient) / n
+        return torch.where(failed, torch.inf, (value - prior) / count), (gradient - prior_gradient) / count.unsqueeze(
+            -1
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ Symbols and shapes as in `gp`, with everything in units of the standardised outp
     z      q         means; J  q x d  their derivatives by x
     s      q         standard deviations
     H      d x d     second derivatives of a weighted sum of the means
+Kernels are evaluated once for each of the g groups of outputs that share one (see `sharing`).
 """
 
 from __future__ import annotations
@@ -33,33 +34,35 @@ class Pointwise:
     """
 
     def __init__(self, surrogates: Surrogates) -> None:
-        h = surrogates.hyperparameters
+        h = surrogates.hyperparameters.of_groups
         u = h.stretched(surrogates.x)[0].expand(len(h.noise), -1, -1)
         scaled = ((u - kernel.CENTRE) / h.lengthscales.unsqueeze(-2)).numpy()
         self._surrogates = surrogates
         self._inverse = 1.0 / h.lengthscales.numpy()
-        self._rows = np.ascontiguousarray(scaled)  # Shape q x n x d.
+        self._rows = np.ascontiguousarray(scaled)  # Shape g x n x d.
         self._columns = np.ascontiguousarray(scaled.transpose(0, 2, 1))
         self._half = -0.5 * np.square(scaled).sum(-1)
-        self._rough = _outputs_of_family(h.family, kernel.ROUGH)
-        self._additive = _outputs_of_family(h.family, kernel.ADDITIVE)
+        self._rough = _groups_of_family(h.family, kernel.ROUGH)
+        self._additive = _groups_of_family(h.family, kernel.ADDITIVE)
         self._stretch = None if h.stretch is None or not bool(h.stretch.any()) else h.stretch.numpy()
-        self._weights = surrogates.weights.numpy()
-        self._constant = h.constant.numpy()
+        sharing = surrogates.hyperparameters.sharing
+        self._weights = np.ascontiguousarray(sharing.columns(surrogates.weights).mT.numpy())  # Shape g x P x n.
+        self._constant = surrogates.hyperparameters.constant.numpy()
+        self._at = sharing.group.numpy(), sharing.slot.numpy()
 
     def mean_and_jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means z (q) and their Jacobian (q x d) at a design x (d)."""
         k, slope, u, stretch_slope = self._correlation(x)
-        coefficients = slope * self._weights
-        jacobian = np.matmul(coefficients[:, None, :], self._rows)[:, 0, :]
-        jacobian -= coefficients.sum(1)[:, None] * u
+        coefficients = slope[:, None, :] * self._weights
+        jacobian = np.matmul(coefficients, self._rows)
+        jacobian -= coefficients.sum(2)[:, :, None] * u[:, None, :]
         if self._additive is not None:
             difference, part = self._parts(u)
-            jacobian[self._additive] = np.matmul(self._weights[self._additive][:, None, :], difference * part)[:, 0, :]
-        jacobian *= self._inverse
+            jacobian[self._additive] = np.matmul(self._weights[self._additive], difference * part)
+        jacobian *= self._inverse[:, None, :]
         if stretch_slope is not None:
-            jacobian *= stretch_slope
-        return (k * self._weights).sum(1) + self._constant, jacobian
+            jacobian *= stretch_slope[:, None, :]
+        return (k[:, None, :] * self._weights).sum(2)[self._at] + self._constant, jacobian[self._at]
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the Hessian H (d x d) of the weighted sum of the means at a design x (d); weights: q."""
@@ -68,7 +71,9 @@ class Pointwise:
         if self._rough is not None:  # The second derivative is k'' = 25/3 exp(-e).
             second_slope[self._rough] = 25.0 / 3.0 * np.exp(-self._distance(u)[self._rough])
         difference = (self._rows - u[:, None, :]) * self._inverse[:, None, :]
-        weighted = self._weights * weights[:, None]
+        by_group = np.zeros(self._weights.shape[:2])
+        by_group[self._at] = weights
+        weighted = np.matmul(by_group[:, None, :], self._weights)[:, 0, :]
         coefficients = slope * weighted
         if self._additive is not None:
             second_slope[self._additive] = coefficients[self._additive] = 0.0
@@ -95,22 +100,23 @@ class Pointwise:
         v = np.matmul(self._inverse_factor, k[:, :, None])[:, :, 0]
         variance = np.maximum(1.0 - np.square(v).sum(1), TUNING.min_variance)
         h = self._surrogates.hyperparameters
+        variance = variance[self._at[0]]
         if h.amplitude is not None:
-            variance = (variance + h.noise.numpy()) * h.amplitude.numpy()
+            variance = (variance + h.contained_noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
 
     def _parts(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the additive outputs' differences of the data from a scaled design u (q x d), and each variable's part of k."""
+        """Return the additive groups' differences of the data from a scaled design u (g x d), and each variable's part of k."""
         difference = self._rows[self._additive] - u[self._additive][:, None, :]
         return difference, np.exp(-0.5 * np.square(difference)) / difference.shape[-1]
 
     def _distance(self, u: FloatArray) -> FloatArray:
-        """Return e = sqrt(5) times the scaled distances (q x n) of the data from a scaled design u (q x d)."""
+        """Return e = sqrt(5) times the scaled distances (g x n) of the data from a scaled design u (g x d)."""
         return np.asarray(np.sqrt(5.0 * np.square(self._rows - u[:, None, :]).sum(-1)))
 
     @cached_property
     def _inverse_factor(self) -> FloatArray:
-        """Inverse of the Cholesky factor, q x n x n."""
+        """Inverse of the Cholesky factor, g x n x n."""
         factor = self._surrogates.factor
         eye = torch.eye(factor.shape[-1], dtype=factor.dtype)
         inverse: FloatArray = (
@@ -119,7 +125,7 @@ class Pointwise:
         return inverse
 
     def _correlation(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
-        """Return k and k' (q x n each), the scaled design (q x d) and the derivative of the stretch (q x d)."""
+        """Return k and k' (g x n each), the scaled design (g x d) and the derivative of the stretch (g x d)."""
         stretch_slope = None
         if self._stretch is None:
             u = (x - kernel.CENTRE) * self._inverse
@@ -145,7 +151,7 @@ class Pointwise:
         return k, slope, u, stretch_slope
 
 
-def _outputs_of_family(family: torch.Tensor | None, kind: int) -> NDArray[np.int64] | None:
-    """Return the indices of the outputs with this kernel family; None if there are none."""
+def _groups_of_family(family: torch.Tensor | None, kind: int) -> NDArray[np.int64] | None:
+    """Return the indices of the groups with this kernel family; None if there are none."""
     at = None if family is None else (family == kind).nonzero().squeeze(-1).numpy()
     return at if at is not None and len(at) else None

@@ -19,12 +19,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
-from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp, choose, fit
+from cbabo.domain.query import Query
+from cbabo.numerics.arrays import FloatArray
+from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp, choose, condition, fit
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
+from cbabo.surrogate.forms import with_plain
 from cbabo.surrogate.limits import Limits
+from cbabo.surrogate.noise import NATURAL, Measurements, NoisePolicy, RowNoise
+from cbabo.surrogate.noise import TUNING as NOISE
 from cbabo.surrogate.prequential import PrequentialErrors
+from cbabo.surrogate.sharing import Sharing, split_by_relevance
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class PosteriorTuning:
     """Without this many of them, a root mean square says nothing."""
     kappa: tuple[float, float] = (0.05, 20.0)
     """Limits of kappa: a smaller one would claim certainty, a larger one only widens what is useless already."""
+    certain: float = 40.0
+    """Slack in standard deviations that stands for certainty."""
     growth: float = 1.6
     """Growth of the data between two choices of the outputs' forms: choosing costs as much as several fits."""
 
@@ -57,6 +65,11 @@ class FitState:
     prequential: PrequentialErrors | None = None
     """Predictions of proposed designs, and the errors of earlier ones; None where surrogates are not calibrated."""
 
+    def for_outputs(self, q: int) -> FitState:
+        """Return this state, or that before the first fit if it is of another number of outputs, as after parts were found."""
+        h = self.hyperparameters
+        return self if h is None or len(h.noise) == q else FitState()
+
     @property
     def forms(self) -> Forms | None:
         """The outputs' forms; None before they were chosen."""
@@ -72,6 +85,7 @@ class Posterior:
 
     problem: Problem
     measured: Evaluations
+    """n, the first evaluation of each measured design."""
     surrogates: Surrogates
     """Of the outputs as they are, or as `forms` says."""
     forms: Forms | None = None
@@ -84,6 +98,10 @@ class Posterior:
     """How wrong earlier posteriors were; None where surrogates are not calibrated."""
     kappa: Tensor | None = None
     """q, the factor by which standard deviations were multiplied."""
+    exact: Tensor | None = None
+    """q, whether what was measured is the output itself, without noise; None: all outputs are exact."""
+    counts: Tensor | None = None
+    """n, how often each design was measured; None: once each."""
 
     @cached_property
     def limits(self) -> Limits:
@@ -102,9 +120,59 @@ class Posterior:
 
     @cached_property
     def z(self) -> Tensor:
-        """Measured outputs, n x q, standardised as the surrogates do."""
+        """What is known of the outputs of the data, n x q, standardised as the surrogates do: measured, or its posterior mean."""
+        return self._known[0]
+
+    @cached_property
+    def z_std(self) -> Tensor:
+        """The standard deviations of z, n x q; zero where an output is exact."""
+        return self._known[1]
+
+    @property
+    def all_exact(self) -> bool:
+        """Whether no output is noisy."""
+        return self.exact is None or bool(self.exact.all())
+
+    @cached_property
+    def noise(self) -> Tensor:
+        """Standard deviation (q) of the noise of each output, natural units, in the middle of the data; 0 where it is exact."""
+        if self.exact is None:
+            return torch.zeros_like(self.surrogates.scale)
+        s, warp = self.surrogates, self.warp
+        std = s.noise_std if self.kappa is None else s.noise_std / self.kappa
+        if warp is not None:
+            kind = s.hyperparameters.noise_kind
+            scaled = torch.zeros_like(self.exact) if kind is None else kind == NATURAL
+            slope = warp.log_slope(warp.inverse(s.y).median(0).values).exp()
+            std = std / torch.where(warp.curved & ~scaled, slope, 1.0)
+        return torch.where(self.exact, 0.0, std)
+
+    def measured_probability(self, query: Query) -> FloatArray:
+        """Return the probability (b x n) that the measured designs obey all limits of a query, by what was measured of them.
+
+        It is 1 or 0 where all outputs are exact.
+        """
+        y = self.measured.y
+        if self.exact is None or self.all_exact:
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds), dtype=np.float64)
+        n, s, limits = len(y), self.surrogates, self.limits
+        obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
+        mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
+        slack = limits.bound(torch.from_numpy(query.theta))[:, None] - limits.sign * mean[:, limits.output]
+        # Exact outputs are judged as they were measured.
+        slack = torch.where(self.exact[limits.output], TUNING.certain, slack / std[:, limits.output])
+        chance = limits.log_probability_of_slack(slack.reshape(-1, len(limits.output))).exp()
+        return np.where(obeyed, chance.numpy().reshape(len(query), n), 0.0)
+
+    @cached_property
+    def _known(self) -> tuple[Tensor, Tensor]:
         s = self.surrogates
-        return (s.y - s.centre) / s.scale
+        z = (s.y - s.centre) / s.scale
+        if self.exact is None or self.all_exact:
+            return z, torch.zeros_like(z)
+        with torch.no_grad():
+            mean, std = s.mean_and_std(s.x)
+        return torch.where(self.exact, z, (mean - s.centre) / s.scale), torch.where(self.exact, 0.0, std / s.scale)
 
     @property
     def fit_state(self) -> FitState:
@@ -120,7 +188,26 @@ class Posterior:
         if self.prequential is None or self.kappa is None:
             return None
         mean, std = self.surrogates.mean_and_std(x)
-        return self.prequential.with_predictions(x, mean, std / self.kappa)
+        return self.prequential.with_predictions(x, mean, self.surrogates.observation_std(std) / self.kappa)
+
+    def conditioned(self, evaluations: Evaluations, policy: NoisePolicy) -> Posterior:
+        """Return the posterior of more evaluations of the same problem, with the same hyperparameters."""
+        found = Measurements.of(evaluations.complete)
+        s, h, y = self.surrogates, self.surrogates.hyperparameters, found.y
+        warped = y if self.warp is None else self.warp.forward(y)
+        exact, relative = self.exact, None
+        if exact is not None:
+            noisy = _noisy(found, policy) | ~exact
+            exact = ~noisy
+            scaled = torch.zeros_like(noisy) if h.noise_kind is None else h.noise_kind == NATURAL
+            assert self.warp is not None
+            # Of what is not measured yet, the posterior mean tells the slope of the warp.
+            slope = self.warp.log_slope(self.warp.inverse(s.mean(found.x))).exp()
+            if bool(noisy.any()):
+                row_noise = RowNoise.of(found, noisy, slope, scaled)
+                relative, h = row_noise.relative, replace(h, noise_kind=row_noise.kind)
+        surrogates = condition(found.x, warped, h, s.centre, s.scale, relative)
+        return replace(self, measured=found.rows, surrogates=surrogates, exact=exact, counts=found.count)
 
     def natural(self, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and deviations (b x q) in natural units."""
@@ -131,38 +218,75 @@ def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     """Fit Gaussian processes with BoTorch's priors to the raw outputs of all measured designs."""
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
+    state = state.for_outputs(y.shape[1])
     return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
 
 
-def fit_calibrated(evaluations: Evaluations, state: FitState, initial_evaluations: int) -> Posterior:
+def fit_calibrated(
+    evaluations: Evaluations,
+    state: FitState,
+    initial_evaluations: int,
+    policy: NoisePolicy = "detect",
+    realisation: bool = False,
+) -> Posterior:
     """Fit warped and calibrated Gaussian processes, and the failure probability.
 
-    initial_evaluations: how many of the first designs were not chosen by a model.
+    initial_evaluations: how many of the first designs were not chosen by a model. policy: what counts as noise. realisation:
+    whether limits are about one measurement, noise included, instead of the noise-free outputs.
     """
-    measured = without_repeats(evaluations.complete)
-    x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
-    problem = measured.problem
+    measurements = Measurements.of(evaluations.complete)
+    noisy = _noisy(measurements, policy)
+    repeats = (measurements, noisy) if bool(noisy.any()) else None
+    x, y = measurements.x, measurements.y
+    problem = evaluations.problem
+    state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
-    surrogates = forms.fit(x, y, state.hyperparameters)
+    count, formed = len(evaluations.complete), state.formed
+    newly_noisy = noisy & _taken_as_exact(state)
+    if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
+        forms, formed = with_plain(forms, newly_noisy.nonzero().squeeze(-1)), 0
+    group = _present_groups(problem, state.hyperparameters)
+    surrogates = forms.fit(x, y, state.hyperparameters, group, repeats)
     prequential = prequential.measured(x, y, forms.warp)
-    formed = state.formed
-    if len(x) >= max(initial_evaluations, TUNING.growth * formed):
-        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates)
-        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters), len(x)
+    if count >= max(initial_evaluations, TUNING.growth * formed):
+        group = split_by_relevance(_groups(problem), _relevance(surrogates))
+        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, group, repeats)
+        surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, group, repeats), count
         prequential = prequential.without_pending()
-    kappa = measured_kappa(surrogates, initial_evaluations, prequential)
+    kappa = measured_kappa(surrogates, initial_evaluations - (count - len(x)), prequential)
     surrogates = calibrated(surrogates, kappa)
-    failure_model = fit_failure_model(evaluations)
-    return Posterior(problem, measured, surrogates, forms, formed, failure_model, prequential, kappa)
+    h = surrogates.hyperparameters
+    nugget = torch.ones_like(h.noise) if realisation else torch.where(noisy, 0.0, torch.ones_like(h.noise))
+    surrogates = replace(surrogates, hyperparameters=replace(h, nugget=nugget))
+    exact = ~noisy
+    if policy == "detect" and not measurements.repeated and count >= initial_evaluations:
+        assert h.amplitude is not None
+        exact &= h.noise * h.amplitude / kappa.square() < NOISE.suspicious
+    return Posterior(
+        problem,
+        measurements.rows,
+        surrogates,
+        forms,
+        formed,
+        fit_failure_model(evaluations),
+        prequential,
+        kappa,
+        exact,
+        measurements.count,
+    )
 
 
-def without_repeats(measured: Evaluations) -> Evaluations:
-    """Leave out exact repetitions of a design with the same outputs: they would predict each other in leave-one-out."""
-    first: dict[tuple[float, ...], Evaluation] = {}
-    for e in measured:
-        first.setdefault((*e.point.values(), *(e.outputs[name] for name in measured.problem.outputs)), e)
-    return Evaluations(measured.problem, tuple(first.values())) if 2 <= len(first) < len(measured) else measured
+def _noisy(measurements: Measurements, policy: NoisePolicy) -> Tensor:
+    """Return which outputs (q) are noisy: with one part of an output all of its parts, which may share a kernel."""
+    noisy, group = measurements.noisy(policy), _groups(measurements.rows.problem)
+    return (noisy & (group.unsqueeze(1) == group.unsqueeze(0))).any(1)
+
+
+def _taken_as_exact(state: FitState) -> Tensor | bool:
+    """Return which outputs (q) the last fit took as exact."""
+    h = state.hyperparameters
+    return False if h is None or h.nugget is None else h.nugget == 1.0
 
 
 def calibrated(surrogates: Surrogates, kappa: Tensor) -> Surrogates:
@@ -180,12 +304,39 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     kappa = ((mean - surrogates.y) / std).square().mean(0).sqrt()
     first = max(initial, len(surrogates.x) - TUNING.recent)
     if len(surrogates.x) - first >= TUNING.fewest_recent:
-        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T.unsqueeze(-1)
-        errors = torch.linalg.solve_triangular(surrogates.factor, z, upper=False).squeeze(-1)
+        z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T
+        errors = surrogates.whitened(z)
         recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
     kappa = kappa.nan_to_num(1.0)
     return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
+
+
+def _groups(problem: Problem) -> Tensor:
+    """Return for every output (q) the first one that may share its kernel: parts of the same output under the same limits."""
+    limited: dict[str, list[str]] = {name: [] for name in problem.outputs}
+    for constraint in problem.constraints:
+        for name in constraint.output_names:
+            limited[name].append(constraint.name)
+    found = list(range(len(problem.outputs)))
+    for parts in problem.parts.values():
+        first: dict[tuple[str, ...], int] = {}
+        for j in parts:
+            found[j] = first.setdefault(tuple(limited[problem.outputs[j]]), j)
+    return torch.tensor(found)
+
+
+def _present_groups(problem: Problem, last: Hyperparameters | None) -> Tensor:
+    """Return the label of each output's group (q) that shares a kernel: as in the last fit, all parts of an output before."""
+    whole = _groups(problem)
+    if last is None:
+        return whole
+    return Sharing.of_rows(whole, last.lengthscales, last.noise, last.family, last.stretch).group
+
+
+def _relevance(surrogates: Surrogates) -> Tensor:
+    """Return how much each output depends on each variable (q x d): the root mean square of the derivatives at the data."""
+    return surrogates.mean_and_gradient(surrogates.x)[1].square().mean(0).sqrt()
 
 
 def _orientation(problem: Problem) -> Tensor:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import cbabo.surfaces.cli
+from cbabo.surfaces.studyfile import StudyFile
 
 BIN = Path(sys.executable).parent
 
@@ -101,6 +103,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "study.yaml").write_text(STUDY)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def learned_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the study file after 35 evaluations, with small settings; copied for every test."""
+    place = tmp_path_factory.mktemp("learned-beam")
+    (place / "study.yaml").write_text(STUDY)
+    names: dict[str, Any] = {}
+    exec(SIMULATOR, names)
+    changes = ["study.settings.library=16", "study.settings.recommend_candidates=2000"]
+    StudyFile.read(place / "study.yaml", changes).create().run(names["evaluate"], budget=35, in_process=True)
+    return place / "beam.db"
+
+
+@pytest.fixture
+def learned(learned_database: Path, folder: Path) -> str:
+    """The address of a study in the user's folder that has learned a little."""
+    for file in learned_database.parent.glob("beam.db*"):
+        shutil.copy(file, folder / file.name)
+    return f"sqlite:///{folder}/beam.db::beam"
 
 
 @pytest.fixture

@@ -8,23 +8,6 @@ from typing import Any
 
 import pytest
 
-QUICK = [
-    "--set=study.settings.library=16",
-    "--set=study.settings.recommend_candidates=2000",
-]
-
-
-@pytest.fixture
-def learned(cli: Any, folder: Path) -> str:
-    """A study that has learned a little; its settings are part of the file from here on."""
-    file = folder / "study.yaml"
-    text = file.read_text()
-    assert "study:" in text
-    cli("run", "study.yaml", "--budget", "35", *QUICK)
-    url = json.loads(cli("status", "study.yaml", *QUICK, "--format", "json").out)
-    assert url["complete"] == 35
-    return next(f"sqlite:///{path}::beam" for path in folder.glob("*.db"))
-
 
 def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
     table = cli("predict", learned, "--at", "stress=4").out

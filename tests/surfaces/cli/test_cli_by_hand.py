@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cbabo import Study
+from cbabo.study import modelcache
 
 MEASURED = ("mass=1.5", "stress=3", "frequency=2.5e0")
 
@@ -161,3 +162,22 @@ def test_what_was_exported_can_be_imported(cli: Any, folder: Path) -> None:
         for name in ("beam", "copy")
     ]
     assert copies[0] == copies[1]
+
+
+def test_parts_are_told_by_their_names_and_shown(cli: Any, folder: Path) -> None:
+    cli("ask", "study.yaml", "-n", 2)
+    assert cli("tell", "study.yaml", 1, "mass=1.5", "stress[0]=3", "stress[1]=2", "frequency=50").code == 0
+    later = cli("tell", "study.yaml", 2, "mass=1.5", "stress=3", "frequency=2.5").out
+    assert "as failed: the output 'stress' must be a list of 2" in later
+    rows = Study.open(f"sqlite:///{folder}/beam.db", "beam").evaluations
+    assert rows[0].outputs == {"mass": 1.5, "stress[0]": 3.0, "stress[1]": 2.0, "frequency": 50.0}
+    assert "stress[1]" in cli("status", "study.yaml").out
+
+
+def test_advice_of_the_kept_model_is_shown(cli: Any, folder: Path) -> None:
+    cli("ask", "study.yaml")
+    file = modelcache._file(study := Study.open(f"sqlite:///{folder}/beam.db", "beam"))
+    assert file is not None
+    advice = b'["stress behaves like a maximum"]'
+    file.write_bytes(modelcache.study_key(study) + len(advice).to_bytes(8, "big") + advice)
+    assert "Advice: stress behaves like a maximum." in cli("status", "study.yaml").out

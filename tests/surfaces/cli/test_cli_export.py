@@ -10,14 +10,6 @@ import pytest
 
 from cbabo import Model
 
-QUICK = ["--set=study.settings.library=16"]
-
-
-@pytest.fixture
-def learned(cli: Any, folder: Path) -> str:
-    cli("run", "study.yaml", "--budget", "32", *QUICK, "--set=study.settings.recommend_candidates=500")
-    return f"sqlite:///{folder}/beam.db::beam"
-
 
 def test_the_explorer_says_how_to_open_it(cli: Any, learned: str, folder: Path) -> None:
     said = cli("export", "explorer", learned, "beam.html").out
@@ -39,7 +31,7 @@ def test_the_report_answers_chosen_limits(cli: Any, learned: str, folder: Path) 
 
 
 def test_the_model_is_read_back(cli: Any, learned: str, folder: Path) -> None:
-    assert "32 measured designs" in cli("export", "model", learned, "beam.cbabo").out
+    assert "35 measured designs" in cli("export", "model", learned, "beam.cbabo").out
     answer = json.loads(cli("predict", learned, "--at", "stress=4", "--format", "json").out)
     assert Model.load(folder / "beam.cbabo").predict(answer["limits"]).objective.mean == answer["objective"]
 

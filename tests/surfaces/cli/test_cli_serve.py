@@ -22,18 +22,6 @@ from surfaces.cli.conftest import BIN
 
 
 @pytest.fixture
-def learned(cli: Any, folder: Path) -> str:
-    cli(
-        "run",
-        "study.yaml",
-        "--budget",
-        "31",
-        "--set=study.settings.library=16",
-    )
-    return f"sqlite:///{folder}/beam.db::beam"
-
-
-@pytest.fixture
 def server(learned: str) -> Iterator[subprocess.Popen[str]]:
     command = [BIN / "cbabo", "serve", learned, "--port", "0", "--no-browser", "--evaluator", "beamsim:chatty"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:

@@ -29,8 +29,9 @@ def shell(line: str, code: int = 0) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
-@pytest.mark.parametrize("target", ["2>/dev/full", "2>&-", "2> >(true)", "2>&- >&- <&-"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("target", "workers"), [("2>/dev/full", 1), ("2>&-", 2), ("2> >(true)", 2), ("2>&- >&- <&-", 1)]
+)
 def test_a_standard_error_that_cannot_be_written_never_ends_a_run(folder: Path, target: str, workers: int) -> None:
     study = "study.yaml --set evaluator.python=beamsim:broken"
     shell(f"{BIN}/cbabo run {study} --budget 3 --workers {workers} --format json {target}")

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from browser import chromium as chromium
-from cbabo import Model, Study
+from cbabo import Model
 from cbabo.surfaces.document import document
 from cbabo.surfaces.page import single_file
-from learned import QUICK, model_of
+from learned import model_of
 from simulators import make_beam, simulate_beam
 
 
@@ -21,13 +21,6 @@ def model() -> Model:
 def exported(model: Model, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of an exported explorer."""
     return write(model, tmp_path_factory.mktemp("exported") / "beam.html")
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
-    study = Study.create(make_beam(), f"sqlite:///{tmp_path}/beam.db", settings=QUICK)
-    study.run(simulate_beam, budget=32, in_process=True)
-    return study
 
 
 def write(model: Model, path: Path) -> str:

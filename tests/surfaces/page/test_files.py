@@ -16,7 +16,8 @@ from cbabo.problems import get
 from cbabo.solver import library
 from cbabo.surfaces.document import document, embedded, empty_document, problem_record, units
 from cbabo.surfaces.page import files, single_file
-from learned import QUICK, model_of, valley
+from learned import QUICK, model_of
+from simulators import valley
 
 
 def test_the_document_holds_what_the_page_computes_with(model: Model) -> None:

@@ -49,7 +49,7 @@ def sample(surrogates: Surrogates, designs: Tensor, random: np.random.Generator)
     noise = h.noise.sqrt() * torch.from_numpy(random.standard_normal((n, q)))
     z = (surrogates.y - surrogates.centre) / surrogates.scale
     residual = (z - h.constant - prior[:n] - noise).T.unsqueeze(-1)
-    solved = torch.cholesky_solve(residual, surrogates.factor)
+    solved = torch.cholesky_solve(residual, h.sharing.each(surrogates.factor))
     right = kernel.right(x, h.lengthscales)
     correction = torch.cat(
         [

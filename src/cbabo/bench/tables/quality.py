@@ -163,7 +163,7 @@ def vacuous(rows: Sequence[Row], ours: str = "paper") -> pd.DataFrame:
     """
     mine = of(with_losses(answers(rows, "direct")), ours).groupby("problem")["loss"].mean()
     lines = []
-    for problem in problems.names():
+    for problem in (name for suite in SUITES for name in problems.names(suite)):
         known = truth(problem)
         finite = np.isfinite(known.f)
         relaxed = known.relaxed.f if np.isfinite(known.relaxed.f) else known.f[finite].min()

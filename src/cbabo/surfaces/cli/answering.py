@@ -72,7 +72,7 @@ def refine(
 ) -> None:
     """Verify an answer with one simulation and improve it with a second.
 
-    The exit code is 1 where the best measured design breaks a limit; which one, and by how much, is said.
+    The exit code is 1 where the measured design is not verified; which limit it breaks, and by how much, is said.
     """
     opened = open_study(study)
     thresholds, simulator = _thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
@@ -83,7 +83,7 @@ def refine(
         )
     _show(answer_record(answer), form)
     if answer.status == "measured":
-        broken = [text for text in answer.warnings if text.startswith("the measured design breaks")]
+        broken = [text for text in answer.warnings if text.startswith("the measured design ")]
         typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)
         raise typer.Exit(1)
 

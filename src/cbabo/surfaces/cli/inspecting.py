@@ -9,6 +9,7 @@ import typer
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
+from cbabo.study.modelcache import kept_advice
 from cbabo.study.study import Study
 from cbabo.surfaces.cli.options import Format, FormatOption, SetOption, StudyArgument, open_study
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, print_log
@@ -74,7 +75,9 @@ def print_summary(study: Study, form: Format) -> None:
     if best is None:
         typer.echo("\nNo measured design obeys the nominal limits yet.")
     else:
-        print_frame(_design(study.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
+        print_frame(_design(evaluations.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
+    for advice in kept_advice(study):
+        typer.echo(f"\nAdvice: {advice}.")
     if evaluations.running:
         shown = [{"id": row.id, **row.point} for row in evaluations.running[:_ROWS]]
         print_frame(pd.DataFrame(shown), "table", _title("running, or asked for and not yet told", evaluations.running))

@@ -5,6 +5,7 @@ import { percent, short, text, withUnit } from "./numbers.js";
 import { sign } from "./plot.js";
 
 const WORDS = { predicted: "Predicted", verified: "Verified: measured", measured: "Measured: breaks a limit", unreachable: "Unreachable" };
+const IN_DOUBT = "Measured: noise leaves doubt";
 
 export class AnswerPanel {
   constructor(problem, accept) {
@@ -34,14 +35,14 @@ export class AnswerPanel {
     this.answer = answer;
     const { objective } = this.problem;
     const status = byId("status");
-    if (status.dataset.status !== answer.status) {
+    if (status.dataset.status !== answer.status || status.textContent !== words(answer)) {
       status.dataset.status = answer.status;
       status.className = `badge ${answer.status}`;
-      replace(status, sign(answer.status), WORDS[answer.status]);
+      replace(status, sign(answer.status), words(answer));
     }
     say(this.objective.value, text(answer.mean[0], 5));
     say(this.objective.spread, `${answer.std[0] > 0 ? ` ± ${text(answer.std[0], 2)}` : ""} ${objective.unit}`);
-    say(this.chance.what, isMeasured(answer) ? "all limits, as measured" : "probability that all limits are obeyed");
+    say(this.chance.what, isSure(answer) ? "all limits, as measured" : "probability that all limits are obeyed");
     say(this.chance.value, chance(answer));
     this.#warn(answer, settled);
     this.outputs.forEach((row, i) => row.show(standings[i]));
@@ -108,8 +109,17 @@ export function isMeasured(answer) {
   return answer.status === "verified" || answer.status === "measured";
 }
 
+function words(answer) {
+  return answer.status === "measured" && !isSure(answer) ? IN_DOUBT : WORDS[answer.status];
+}
+
+// Whether a design was run and its outputs are not noisy, so that its limits are known to be obeyed or broken.
+function isSure(answer) {
+  return isMeasured(answer) && (answer.probability === 0 || answer.probability === 1);
+}
+
 function chance(answer) {
-  if (!isMeasured(answer)) return percent(answer.probability);
+  if (!isSure(answer)) return percent(answer.probability);
   return answer.status === "verified" ? "obeyed" : "broken";
 }
 

@@ -29,9 +29,12 @@ export class Answers {
     const found = this.map.designs(rows).map((design) => ({ ...design, ...problem.legal(design.x) }));
     this.#complete(found);
     return rows.map((thresholds, b) => {
-      const { point, evaluation, value, z: means, s: deviations } = found[b];
-      if (evaluation) return { ...measuredAnswer(thresholds, evaluation), value };
+      const { point, evaluation, value, chance, z: means, s: deviations } = found[b];
       const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
+      if (evaluation) {
+        const status = chance >= this.map.least ? "verified" : "unreachable";
+        return { ...measuredAnswer(thresholds, evaluation, natural, deviations), probability: chance, status, value };
+      }
       const probability = requirements.probability(requirements.bounds(problem.theta(thresholds)), means, deviations);
       return {
         thresholds,
@@ -127,7 +130,7 @@ export class Answers {
 
   // Add means and deviations where they are not known yet.
   #complete(designs) {
-    const open = designs.filter((design) => !design.z && !design.evaluation);
+    const open = designs.filter((design) => !design.z);
     const { z, s } = this.surrogates.moments(Float64Array.from(open.flatMap((design) => design.unit)), open.length);
     const q = this.problem.outputs.length;
     open.forEach((design, b) => Object.assign(design, { z: z.subarray(b * q, (b + 1) * q), s: s.subarray(b * q, (b + 1) * q) }));
@@ -141,7 +144,13 @@ export class Answers {
   }
 }
 
-function measuredAnswer(thresholds, evaluation) {
+// A measured design: outputs as measured, or their posterior where they are noisy.
+function measuredAnswer(thresholds, evaluation, natural, deviations) {
   const { point, outputs } = evaluation;
-  return { thresholds, point, mean: outputs, std: outputs.map(() => 0), probability: 1, status: "verified" };
+  return {
+    thresholds,
+    point,
+    mean: outputs.map((y, j) => (deviations[j] === 0 ? y : natural[j].mean)),
+    std: outputs.map((_, j) => (deviations[j] === 0 ? 0 : natural[j].std)),
+  };
 }

@@ -39,9 +39,17 @@ export class Library {
     this.penalty = penalty * (1 + Math.max(...this.multipliers));
     this.free = problem.variables.map((v) => v.type === "real");
     this.discrete = this.free.includes(false);
-    this.units = measured.map((e) => problem.unit(e.point));
     this.program = new QuadraticProgram(this.d, this.output.length, tuning.programs);
-    this.values = measured.map((e) => this.goal * surrogates.standardised(0, e.outputs[0]));
+    const [z, s] = [decoded(stated.measured.z), decoded(stated.measured.z_std)];
+    const byId = new Map(measured.map((e) => [e.id, e]));
+    this.exact = stated.measured.exact;
+    this.allExact = this.exact.every(Boolean);
+    // What is known of each measured design: its outputs as measured, or, where they are noisy, their posterior.
+    this.designs = stated.measured.ids.map((id, i) => {
+      const evaluation = byId.get(id);
+      const own = { z: part(z, i, this.outputs), s: part(s, i, this.outputs), x: problem.unit(evaluation.point), evaluation };
+      return { ...own, value: this.goal * own.z[0] };
+    });
   }
 
   // For each row of thresholds the design (unit cube), and the evaluation if it is a measured one, or else z and s there.
@@ -54,7 +62,54 @@ export class Library {
       return { thresholds, theta, bound, goal: this.failures ? [...goal, this.failureBound] : goal };
     });
     const solved = this.#solved(asked);
-    return asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds), this.#entry(bound), solved[b]]));
+    const found = asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
+    return this.#consistent(asked, found).map((choice, b) => this.#asMeasured(choice, asked[b]));
+  }
+
+  // A measured design with what is known of it, and with its probability for these limits; another as it is.
+  #asMeasured(choice, { thresholds, bound }) {
+    const { design } = choice;
+    if (design === null) return choice;
+    const { z, s, evaluation } = design;
+    return { ...choice, z, s, evaluation, chance: this.#chance(design, thresholds, bound) };
+  }
+
+  // The same, but where a design that was solved for other limits is better, probable enough, and at least as probable here as for its
+  // own limits: so no answer is worse than the answer to stricter limits. A measured design is left only for less expected loss.
+  #consistent(asked, found) {
+    const others = found.length > 1 ? found.filter((c) => c.design === null).map((c) => ({ ...c, own: c.chance })) : [];
+    const pool = [...this.#entryDesigns(), ...others];
+    const { consistency, probability_slack } = this.tuning;
+    const loss = ({ value, chance }) => value + this.price * (1 - chance);
+    return found.map((choice, b) => {
+      const { bound } = asked[b];
+      const reached = choice.chance >= this.least;
+      let best = null;
+      for (const other of pool) {
+        if (reached && other.value >= choice.value - consistency.gain) continue;
+        if ((best && other.value >= best.value) || !this.#obeys(other.z, bound)) continue;
+        const chance = this.requirements.probability(bound, other.z, other.s);
+        if (chance >= this.least && chance >= other.own - probability_slack) best = { ...other, chance };
+      }
+      return best === null || (choice.design && reached && loss(best) >= loss(choice)) ? choice : best;
+    });
+  }
+
+  // The entries' designs, and the probability with which they obey their own limits; made when first needed.
+  #entryDesigns() {
+    const k = this.theta.length / this.m;
+    this.entries ??= Array.from({ length: this.m }, (_, e) => {
+      const bound = this.requirements.bounds(Array.from(part(this.theta, e, k)));
+      const design = this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
+      return { ...design, own: this.#isExact(design.design) ? Infinity : design.chance };
+    });
+    return this.entries;
+  }
+
+  // Whether means obey their bounds.
+  #obeys(z, bound) {
+    const { sign, output } = this.requirements;
+    return bound.every((t, j) => sign[j] * z[output[j]] <= t);
   }
 
   // The least expected loss, the first of those that are equal; what is not probable enough comes last. The standard deviation of
@@ -69,14 +124,22 @@ export class Library {
     return some[losses.findIndex((loss) => loss <= least + this.tuning.fast_map.equal)];
   }
 
-  // The best measured design that obeys the limits.
-  #incumbent(thresholds) {
-    let best = null;
-    this.measured.forEach((evaluation, i) => {
-      if (best !== null && this.values[i] >= best.value) return;
-      if (this.problem.obeys(evaluation.outputs, thresholds)) best = { evaluation, value: this.values[i], deviation: 0, chance: 1 };
-    });
-    return best && { ...best, x: this.problem.unit(best.evaluation.point) };
+  // The measured design of least expected loss that obeys the limits with the probability asked for.
+  #incumbent(thresholds, bound) {
+    let [best, least] = [null, Infinity];
+    for (const design of this.designs) {
+      if (design.value >= least) continue;
+      const chance = this.#chance(design, thresholds, bound);
+      const loss = design.value + this.price * (1 - chance);
+      if (chance >= this.least && loss < least) [best, least] = [{ ...design, deviation: design.s[0], chance, design }, loss];
+    }
+    return best;
+  }
+
+  // The probability that a measured design obeys the limits: 1 or 0 where no output is noisy.
+  #chance({ evaluation, z, s }, thresholds, bound) {
+    if (!this.problem.obeys(evaluation.outputs, thresholds, this.exact)) return 0;
+    return this.allExact ? 1 : this.requirements.probability(bound, z, s);
   }
 
   // The best entry whose own design keeps its margins within these bounds.
@@ -85,14 +148,22 @@ export class Library {
     return e < 0 ? null : this.#choice(bound, part(this.x, e, this.d), part(this.mean, e, this.q), part(this.std, e, this.outputs));
   }
 
-  // A design that was measured has no probability of its own: if it obeys, it is no better than the incumbent.
+  // A design that was measured exactly has no probability of its own: if it obeys, it is no better than the incumbent.
   #choice(bound, x, z, s) {
-    const chance = this.#isMeasured(x) ? 0 : this.requirements.probability(bound, z, s);
-    return { x, z, s, value: this.goal * z[0], deviation: s[0], chance };
+    const design = this.#measuredAt(x);
+    const chance = this.#isExact(design) ? 0 : this.requirements.probability(bound, z, s);
+    return { x, z, s, value: this.goal * z[0], deviation: s[0], chance, design };
   }
 
-  #isMeasured(x) {
-    return this.discrete && this.units.some((u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design));
+  // The measured design at x, as happens where variables are discrete, or null.
+  #measuredAt(x) {
+    if (!this.discrete) return null;
+    const same = (u) => u.every((value, i) => Math.abs(value - x[i]) <= this.tuning.same_design);
+    return this.designs.find((design) => same(design.x)) ?? null;
+  }
+
+  #isExact(design) {
+    return this.allExact && design !== null;
   }
 
   #bestEntry(bound) {

@@ -114,7 +114,7 @@ export class MeasurePanel {
 // What is said of an answer when its evaluation has ended; its warnings are shown with it where it was measured.
 function outcome(answer) {
   if (answer.status === "verified") return "";
-  return answer.status === "measured" ? "The measured design breaks a limit." : answer.warnings.map((w) => w.warning).join("; ");
+  return answer.status === "measured" ? "The measured design is not verified." : answer.warnings.map((w) => w.warning).join("; ");
 }
 
 // An answer's record from the server in the page's own form.

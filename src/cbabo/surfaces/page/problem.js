@@ -77,9 +77,10 @@ export class Problem {
     return this.requirements.map((r) => r.constraint.sign * (this.limit(r, thresholds) - outputs[r.output]));
   }
 
-  obeys(outputs, thresholds) {
+  // which: for each output whether it counts; all unless given.
+  obeys(outputs, thresholds, which = null) {
     const slacks = this.slacks(outputs, thresholds);
-    return this.requirements.every((r, i) => -slacks[i] <= this.tolerance(r.constraint));
+    return this.requirements.every((r, i) => (which && !which[r.output]) || -slacks[i] <= this.tolerance(r.constraint));
   }
 
   // By how much a limit may be broken and counts as obeyed: rounding.

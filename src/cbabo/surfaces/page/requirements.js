@@ -21,11 +21,13 @@ export class Requirements {
   }
 
   // The probability that a design obeys its bounds; outputs are taken as independent, two limits on one output as one interval.
+  // Outputs without a deviation are known to obey theirs.
   probability(bounds, z, s) {
     const above = Array.from(s, () => Infinity);
     const below = Array.from(s, () => Infinity);
     bounds.forEach((bound, j) => {
       const o = this.output[j];
+      if (s[o] === 0) return;
       const side = this.sign[j] > 0 ? above : below;
       side[o] = Math.min(side[o], (bound - this.sign[j] * z[o]) / s[o]);
     });

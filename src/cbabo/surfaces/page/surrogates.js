@@ -1,8 +1,8 @@
 // The Gaussian processes of all outputs: means, their derivatives and deviations at any design.
 //
 // n evaluations, d variables, q outputs; x is in the unit cube. z and s are means and deviations of the standardised, warped
-// outputs: z = constant + k'a, s^2 = 1 - |v|^2 with L v = k, or (1 - |v|^2 + noise) amplitude where there is one. The factors L are
-// made here: they would be most of the document.
+// outputs: z = constant + k'a, s^2 = 1 - |v|^2 with L v = k, or (1 - |v|^2 + nugget noise) amplitude where there is one. The factors L
+// are made here: they would be most of the document.
 
 import { decoded, dot } from "./numbers.js";
 
@@ -17,6 +17,7 @@ export class Surrogates {
     this.q = stated.noise.shape[0];
     for (const [name, array] of Object.entries(stated)) this[name] = array && decoded(array);
     this.family ??= new Float64Array(this.q);
+    this.nugget ??= new Float64Array(this.q).fill(1);
     this.rows = Array.from({ length: this.q }, (_, j) => this.#scaled(this.x, this.n, j).points);
     this.factors = [];
   }
@@ -174,7 +175,7 @@ export class Surrogates {
 
   #deviation(j, square) {
     const variance = Math.max(1 - square, this.tuning.min_variance);
-    return Math.sqrt(this.amplitude ? (variance + this.noise[j]) * this.amplitude[j] : variance);
+    return Math.sqrt(this.amplitude ? (variance + this.nugget[j] * this.noise[j]) * this.amplitude[j] : variance);
   }
 
   // The Cholesky factor of output j, row by row, without the zeros; made when first needed.
@@ -185,7 +186,7 @@ export class Surrogates {
     const k = new Float64Array(n);
     for (let i = 0; i < n; i++) {
       this.#correlations(this.rows[j], i, j, k);
-      k[i] = 1 + this.noise[j];
+      k[i] = 1 + this.noise[j] * (this.relative_noise ? this.relative_noise[j * n + i] : 1);
       const start = (i * (i + 1)) / 2;
       for (let c = 0; c <= i; c++) {
         const other = (c * (c + 1)) / 2;

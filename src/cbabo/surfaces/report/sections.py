@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cbabo.answering.answers import Recommendation
 from cbabo.answering.predict import Answers
-from cbabo.answering.quality import LEVELS, leave_one_out
+from cbabo.answering.quality import LEVELS, leave_one_out, maxima_advice
 from cbabo.decisions.recommend import Intent
 from cbabo.decisions.tradeoff import Curve, across, along, placed
 from cbabo.domain.evaluations import Evaluations
@@ -143,7 +143,8 @@ def quality_section(model: Model) -> Markup:
         "Every measured design predicted from all others: the share of variance explained, and how many lie inside the"
     )
     note += f" {LEVELS[-1]:.0%} interval."
-    head = joined(tag("h2", "Quality of the model"), tag("p", note))
+    advice = [tag("p", f"Advice: {text}.") for text in maxima_advice(model)]
+    head = joined(tag("h2", "Quality of the model"), tag("p", note), *advice)
     return joined(head, table(("output", "explained", "inside"), rows), tag("div", *charts, class_="charts"))
 
 

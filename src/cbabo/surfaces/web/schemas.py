@@ -85,7 +85,15 @@ class OutputEstimate(_Body):
     output: str
     mean: float
     std: float
-    """0 where it was measured."""
+    """0 where it was measured without noise."""
+
+
+class OutputNoise(_Body):
+    """The noise of an output."""
+
+    output: str
+    std: float
+    """Standard deviation of one measurement."""
 
 
 class AnswerRecord(_Body):
@@ -101,6 +109,10 @@ class AnswerRecord(_Body):
     """The closest limits that can be met, where the limits asked for cannot; else empty."""
     design: dict[str, float]
     outputs: list[OutputEstimate]
+    noise: list[OutputNoise]
+    """Of every output whose repeated measurements differ."""
+    measurements: int
+    """How often this design was measured."""
 
 
 class Change(_Body):
@@ -201,6 +213,8 @@ class EvaluationRecord(_Body):
     kind: Literal["run", "import", "refine"]
     point: dict[str, float]
     outputs: dict[str, float]
+    sem: dict[str, float]
+    """Standard errors of outputs, where they were stated."""
     failure: str | None
     cause: Literal["design", "set-up"] | None
     started: str | None

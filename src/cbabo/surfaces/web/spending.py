@@ -105,12 +105,15 @@ class Spending:
         """Store what a design measured; where it was handed out for an answer, return that answer, measured."""
         self._study.tell(id, outputs, failed=failed)
         self._follower.forget()
-        told = next(row for row in self._study.evaluations if row.id == id)
+        evaluations = self._study.evaluations
+        told = next(row for row in evaluations if row.id == id)
         handed = self._handed.get(id)
         if handed is None or told.state != "complete":
             return told, None
-        problem = self._study.problem
-        answer = measured_answer(problem, Query.of(problem.box, handed.thresholds), told)
+        with self._follower.model() as model:
+            known = any(row.id == told.id for row in model.evaluations)
+            fitted = model if known else model.conditioned([told])
+            answer = measured_answer(fitted, Query.of(model.problem.box, handed.thresholds), told)
         if answer.verified:
             self._remember(answer)
         return told, answer

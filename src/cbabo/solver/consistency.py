@@ -1,0 +1,101 @@
+"""Answers that agree with each other: none is worse than the answer to stricter limits.
+
+Symbols and shapes, in units of the standardised outputs, as in `continuous`; b answers, p designs of a pool
+    x      p x d    the pool: designs of the library's entries and of the answers themselves, measured ones left out
+    z, s   p x q    their means and standard deviations
+    own    p        the probability with which each obeys the limits that it was solved for
+
+A solver may end in a worse optimum for one threshold than for its neighbour. A design that was solved for stricter limits obeys
+looser ones at least as probably, so that it may answer them too: an answer is replaced by the best design of the pool that is
+better, is probable enough, and is at least as probable for these limits as for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cbabo.domain.query import Query
+from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.continuous import Solver, SolverAnswer
+from cbabo.solver.library import FastMap
+
+
+@dataclass(frozen=True)
+class ConsistencyTuning:
+    """Numbers of the comparison between answers."""
+
+    gain: float = 1e-6
+    """Least gain of the objective, in standardised units, for which an answer is replaced: less is rounding."""
+    rows: int = 256
+    """Answers that are compared with the pool at a time, which bounds the memory."""
+
+
+TUNING = ConsistencyTuning()
+
+
+def consistent(
+    fast_map: FastMap, query: Query, answers: Sequence[SolverAnswer], probability: float
+) -> tuple[SolverAnswer, ...]:
+    """Return the answers to a query, each replaced where the pool has a better one."""
+    pool = _pool(fast_map, answers)
+    bound, found = fast_map.solver.bound(query.theta), list(answers)
+    for first in range(0, len(found), TUNING.rows):
+        rows = slice(first, first + TUNING.rows)
+        found[rows] = pool.better(bound[rows], found[rows], probability)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Designs that were solved for some limits."""
+
+    solver: Solver
+    x: FloatArray
+    z: FloatArray
+    s: FloatArray
+    own: FloatArray
+
+    def better(self, bound: FloatArray, answers: Sequence[SolverAnswer], probability: float) -> list[SolverAnswer]:
+        """Return for each answer, with these bounds (b x r), itself or a better design of the pool."""
+        solver = self.solver
+        value = solver.goal * self.z[:, 0]
+        aim = probability - PROBABILITY_SLACK
+        reached = np.array([a.probability >= aim for a in answers])
+        own = np.array([a.objective for a in answers])
+        gains = (value < own[:, None] - TUNING.gain) | ~reached[:, None]
+        obeyed = gains & (solver.sign * self.z[:, solver.output] <= bound[:, None]).all(-1)
+        rows, columns = np.nonzero(obeyed)
+        chance = solver.joint(bound[rows], self.z[columns], self.s[columns])
+        enough = (chance >= aim) & (chance >= self.own[columns] - PROBABILITY_SLACK)
+        best: dict[int, SolverAnswer] = {}
+        for i, j, p in zip(rows[enough].tolist(), columns[enough].tolist(), chance[enough].tolist(), strict=True):
+            candidate = SolverAnswer(self.x[j], float(value[j]), p, solver.measured_row(self.x[j]))
+            if i not in best or candidate.objective < best[i].objective:
+                best[i] = candidate
+        return [self._chosen(answer, best.get(i), aim) for i, answer in enumerate(answers)]
+
+    def _chosen(self, answer: SolverAnswer, other: SolverAnswer | None, aim: float) -> SolverAnswer:
+        """Return the better one; a measured design is left only for a smaller expected loss."""
+        if other is None or (
+            answer.measured is not None
+            and answer.probability >= aim
+            and self.solver.loss(other) >= self.solver.loss(answer)
+        ):
+            return answer
+        return other
+
+
+def _pool(fast_map: FastMap, answers: Sequence[SolverAnswer]) -> _Pool:
+    """Return the pool of some answers."""
+    solver, library, q = fast_map.solver, fast_map.library, len(fast_map.solver.posterior.problem.outputs)
+    parts = [(library.x, library.mean[:, :q], library.std, fast_map.entry_probability)]
+    solved = [a for a in answers if a.measured is None]
+    if len(answers) > 1 and solved:  # A single answer has nothing to be compared with but the entries.
+        x = np.array([a.x for a in solved])
+        own = np.array([a.probability for a in solved])
+        parts.append((x, fast_map.batched.mean(x)[:, :q], fast_map.batched.std(x), own))
+    return _Pool(solver, *(np.concatenate(columns) for columns in zip(*parts, strict=True)))
