@@ -24,7 +24,7 @@ demo: install
 	$(BIN)/cbabo demo
 
 test: install system
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(COVERAGE)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
 
 lint: install system
 	$(BIN)/ruff check .
