@@ -162,14 +162,15 @@ class DefaultMethod:
         after = fitted.conditioned(measured)
         if not measured and not known:
             return Refinement(after, None, spent, notes)
-        trusted = len(measured) > 1 and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
+        several = len(measured) > (1 if fitted.posterior.all_exact else 0)
+        trusted = several and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
         return Refinement(after, self._best(after, query, measured, aim, trusted=trusted), spent, notes)
 
     def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float, *, trusted: bool) -> Designs:
         """Return the answer of a refinement: the incumbent, or a prediction that is clearly better, or the best that was tried.
 
-        trusted: whether a prediction may be returned: only after several evaluations, because after a single one people want to
-        know how that design did, and only if the last one was predicted well.
+        trusted: whether a prediction may be returned: only if the last evaluation was predicted well, and not after a single one
+        without noise, because people want to know how that design did.
         """
         with one_thread():
             incumbent = fitted.solver.incumbent(query, aim)
