@@ -23,8 +23,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/cbabo demo
 
+# All tests of a file run in one process, where its fixtures and caches are made once.
 test: install system
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(COVERAGE)
 
 lint: install system
 	$(BIN)/ruff check .

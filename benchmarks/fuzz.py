@@ -48,7 +48,7 @@ from cbabo.model import make_model
 from cbabo.numerics.codec import checksum, unpack
 from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
-from cbabo.study.modelcache import cached_model
+from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.records import status_record
 
 HANG = 60.0
@@ -58,6 +58,8 @@ LONGEST = 2.0
 HARM = ("traceback", "hang", "other value")
 NAMES = ("beam", "plate")
 """The studies of a database."""
+LIBRARY = 16
+"""Solved thresholds of a model; solving the usual 256 would take most of the time where a damaged database has lost a row."""
 NUMBERS = (0.0, -0.0, -1.0, 0.5, 2.0, 1e-300, 1e30, 1e300, -1e300, math.nan, math.inf, -math.inf)
 VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -1e308, math.nan, math.inf, "", "x", "\x1b[31m", "nan", [], {}, [[]],
@@ -218,14 +220,16 @@ def make_database(file: Path, *, models: bool) -> dict[str, Truth]:
     url = f"sqlite:///{file}"
     truths = {}
     for seed, name in enumerate(NAMES):
-        study = Study.create(beam(), url, name, seed)
+        study = Study.create(beam(), url, name, seed, Settings.default().replace(library=LIBRARY))
         study.add(pd.DataFrame([{"width": 1.5, "ribs": 2, **simulate({"width": 1.5, "ribs": 2})}]))
         study.run(_awkward, budget=38)
         study.ask_at({"width": 2.0, "ribs": 1})
         study.forget([3, 4], "the mesh was too coarse")
         study.focus([{"stress": 4.0, "frequency": 3.0}])
         if models:
-            cached_model(study)
+            model = cached_model(study)
+            model.predict({})
+            keep_model(study, model)
         truths[name] = Truth.of(study)
     del study
     with sqlite3.connect(file) as connection:
@@ -324,7 +328,7 @@ def answers(model: Model) -> list[Any]:
     frames = [model.predict_many(TABLE).to_frame()]
     if isinstance(model.settings, type(Settings.default())):
         frames.append(model.predict_many(TABLE, fast=True).to_frame())
-    assert all(np.isfinite(frame.to_numpy()).all() for frame in frames)
+    assert all(np.isfinite(frame.to_numpy(dtype=float)).all() for frame in frames)
     return [frame.to_numpy().tolist() for frame in frames]
 
 

@@ -1,16 +1,23 @@
 """The default settings on the rough suite: feasible share, stated probability and loss of answers, judged without noise.
 
 python benchmarks/rough.py --out results.csv [--problems noise5 car_active_noise1 ...] [--seeds 3] [--jobs 1]
-                           [--evaluations 40 60 100 200] [--settings probability=0.9 ...] [--report]
+                           [--evaluations 40 60 100 200] [--refinements 1 2 5 10] [--settings probability=0.9 ...] [--report]
 
---problems takes names of problems and of groups (noise1, noise5, noise20, multiplicative2, student5, partly5, kinks, basins);
-any other shipped problem may be named too. A run is one problem and one seed; its lines are appended to the file when it ends,
-and runs whose lines are there are not repeated. --report only prints what the file has.
+--problems takes names of problems and of groups (noise1, noise5, noise20, multiplicative2, student5, partly5, kinks, basins,
+simulators); any other shipped problem may be named too. A run is one problem and one seed; its lines are appended to the file
+when it ends, and runs whose lines are there are not repeated. --report only prints what the file has.
 
-Answers: "direct" after each number of evaluations; after the last also "surrogate", the solver's design even where a measured
-one would be returned; "fast"; "refined 1" and "refined 2", by one and two evaluations, at 16 thresholds. The loss is the gap to
-the true optimum in percent of how far the optimum moves over the box, and 100 where the answer is infeasible. Intervals hold
-95 %, by bootstrap over seeds; a group's average weighs its problems alike.
+Answers: "direct" after each number of evaluations, and after the last one also
+- "surrogate@0.8", "@0.9", "@0.98": the solver's design for that probability, even where a measured one would be returned;
+- "margin-free": the solver's design without a margin; the gap of other answers less the gap of this one is what margins cost;
+- "fast": fast answers;
+- "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds.
+
+The loss is the gap to the true optimum in percent of how far the optimum moves over the box, and 100 where the answer is
+infeasible. The gap is the same whether limits are obeyed or not. For simulators the best known optimum stands for the true one:
+where a loss is below zero an answer is better, and the report says so. After the last number of evaluations the feasible share
+and the stated probability are of 200 thresholds, losses of those with a known optimum. Intervals hold 95 %, by bootstrap over
+seeds; a group's average weighs its problems alike.
 """
 
 from __future__ import annotations
@@ -23,14 +30,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from subjects import Judgement, Subject, chosen, group_of, subject
 
-from cbabo import Settings, Study, problems
+from cbabo import Settings, Study
 from cbabo.answering.refine import refine
-from cbabo.bench.metrics import Interval, average_interval, losses
-from cbabo.bench.truth import truth
+from cbabo.bench.metrics import Interval, average_interval
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
@@ -39,15 +47,19 @@ from cbabo.methods.settings import MethodSettings
 from cbabo.model import Model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.threads import one_thread
-from cbabo.problems.rough import GROUPS
-from cbabo.problems.shipped import ShippedProblem
 
 REFINED = 16
 """Thresholds of which the answers are refined: the first of the known optima."""
-REFINEMENTS = (1, 2)
+MOST_REFINEMENT = 100
+"""Evaluations of one refinement at most: the numbers of evaluations of two thresholds differ by it."""
+REFINEMENTS = (1, 2, 5, 10)
 """Evaluations of a refinement."""
 FIRST_REFINEMENT = 100_000
 """Number of the first evaluation of a refinement: no run's evaluation has the same, so that noise is independent."""
+AIMS = (0.8, 0.9, 0.98)
+"""Probabilities of feasibility at which the calibration of the surrogates is judged."""
+BETTER = -0.01
+"""Loss in percent below which the best known optimum counts as improved."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +73,19 @@ class Line:
     evaluations: int
     thresholds: int
     """How many answers were judged."""
-    feasible: float
-    """The share of answers that truly obey their limits, in percent."""
-    stated: float
-    """The mean stated probability, in percent."""
-    loss: float
-    """The mean loss, in percent."""
     failed: int
     """Evaluations of the run that failed."""
     seconds: float
-    """How long the run took so far, answers not counted; for fast and refined answers: how long these took."""
+    """How long the run took so far, answers not counted; for the other kinds of answers: how long these took."""
+    worth: Judgement
+
+    def cells(self) -> list[Any]:
+        """Return the values of the columns."""
+        *own, worth = (getattr(self, f.name) for f in fields(self))
+        return [f"{v:.6g}" if isinstance(v, float) else v for v in (*own, *astuple(worth))]
+
+
+COLUMNS = [*(f.name for f in fields(Line)[:-1]), *(f.name for f in fields(Judgement))]
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,8 @@ class Unit:
     problem: str
     seed: int
     evaluations: tuple[int, ...]
+    refinements: tuple[int, ...]
+    """Evaluations of refinements."""
     changes: tuple[str, ...]
 
     @property
@@ -93,56 +110,64 @@ class Unit:
             return list(self._lines())
 
     def _lines(self) -> Iterator[Line]:
-        shipped, known = problems.get(self.problem), truth(self.problem)
-        evaluate = shipped.evaluator(self.seed)
-        study = Study.create(shipped.problem, "sqlite://", seed=self.seed, settings=settings_with(self.changes))
-        seconds = 0.0
+        mine = subject(self.problem)
+        study = Study.create(mine.problem, "sqlite://", seed=self.seed, settings=settings_with(self.changes))
+        spent, last = 0.0, self.evaluations[-1]
         for budget in self.evaluations:
             began = time.perf_counter()
-            study.run(evaluate, budget=budget, in_process=True)
+            study.run(mine.evaluator(self.seed), budget=budget, in_process=True)
             model = study.model()
-            seconds += time.perf_counter() - began
+            spent += time.perf_counter() - began
             failed = len(study.evaluations.failed)
-
-            def line(
-                kind: str,
-                points: FloatArray,
-                stated: FloatArray,
-                seconds: float,
-                budget: int = budget,
-                failed: int = failed,
-            ) -> Line:
-                shares = judged(shipped, points, stated)
-                return Line(self.problem, self.seed, self.label, kind, budget, len(points), *shares, failed, seconds)
-
-            found = model.predict_many(known.thresholds)
-            yield line("direct", found.points, found.probability_feasible, seconds)
-        yield line("surrogate", *by_surrogate(model, known.thresholds), seconds)
-        began = time.perf_counter()
-        found = model.predict_many(known.thresholds, fast=True)
-        yield line("fast", found.points, found.probability_feasible, time.perf_counter() - began)
-        for count in REFINEMENTS:
+            some = mine.thresholds if budget == last else mine.known.thresholds
+            found = model.predict_many(some)
+            yield self._line("direct", budget, failed, spent, found.points, found.probability_feasible)
+        for kind, answers in self._others(mine, model):
             began = time.perf_counter()
-            refined = [self._refined(model, i, count) for i in range(REFINED)]
-            points, stated = (np.array(part) for part in zip(*refined, strict=True))
-            yield line(f"refined {count}", points, stated, time.perf_counter() - began)
+            points, stated = answers()
+            yield self._line(kind, last, failed, time.perf_counter() - began, points, stated)
 
-    def _refined(self, model: Model, row: int, count: int) -> tuple[list[float], float]:
+    def _others(self, mine: Subject, model: Model) -> Iterator[tuple[str, Any]]:
+        """Return the kinds of answers that are judged at the end, and functions that compute them."""
+        for aim in AIMS:
+            yield f"surrogate@{aim:g}", lambda aim=aim: by_surrogate(model, mine.thresholds, aim)
+        yield "margin-free", lambda: by_surrogate(model, mine.thresholds, None)
+
+        def fast() -> tuple[FloatArray, FloatArray]:
+            found = model.predict_many(mine.thresholds, fast=True)
+            return found.points, found.probability_feasible
+
+        yield "fast", fast
+        for count in self.refinements:
+            yield f"refined {count}", lambda count=count: self._refined(mine, model, count)
+
+    def _line(
+        self, kind: str, budget: int, failed: int, seconds: float, points: FloatArray, stated: FloatArray
+    ) -> Line:
+        worth = subject(self.problem).judged(points, stated)
+        return Line(self.problem, self.seed, self.label, kind, budget, len(points), failed, seconds, worth)
+
+    def _refined(self, mine: Subject, model: Model, count: int) -> tuple[FloatArray, FloatArray]:
+        """Return refined designs, n x d, and their stated probabilities, n."""
+        answers = [self._refined_at(mine, model, row, count) for row in range(REFINED)]
+        points, stated = (np.array(part) for part in zip(*answers, strict=True))
+        return points, stated
+
+    def _refined_at(self, mine: Subject, model: Model, row: int, count: int) -> tuple[list[float], float]:
         """Return a refined design, and its stated probability."""
-        shipped = problems.get(self.problem)
-        evaluate, spent = shipped.evaluator(self.seed), 0
+        evaluate, spent = mine.evaluator(self.seed), 0
 
         def measure(point: Point) -> Evaluation:
             nonlocal spent
-            number = FIRST_REFINEMENT + 10 * row + spent
+            number = FIRST_REFINEMENT + MOST_REFINEMENT * row + spent
             spent += 1
-            outcome = perform(evaluate, point, shipped.problem.outputs, number)
+            outcome = perform(evaluate, point, mine.problem.outputs, number)
             state = "complete" if outcome.complete else "failed"
             return Evaluation(number, state, "refine", point, outcome.outputs or {}, outcome.failure)  # type: ignore[arg-type]
 
-        limits = truth(self.problem).thresholds[row]
-        answer = refine(model, Query.of(shipped.problem.box, limits[None]), measure, count)
-        return [float(answer.point[name]) for name in shipped.problem.space.names], answer.probability_feasible
+        query = Query.of(mine.problem.box, mine.known.thresholds[[row]])
+        answer = refine(model, query, measure, count)
+        return [float(answer.point[name]) for name in mine.problem.space.names], answer.probability_feasible
 
 
 def settings_with(changes: Sequence[str]) -> MethodSettings:
@@ -151,43 +176,26 @@ def settings_with(changes: Sequence[str]) -> MethodSettings:
     return Settings.from_dict({name: value for name, _, value in pairs})
 
 
-def by_surrogate(model: Model, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the solver's designs (n x d, natural units) and their stated probabilities (n), measured designs left out."""
+def by_surrogate(model: Model, thresholds: FloatArray, aim: float | None) -> tuple[FloatArray, FloatArray]:
+    """Return the solver's designs (n x d, natural units) and their stated probabilities (n), measured designs left out.
+
+    aim: the probability of feasibility asked for; None: without a margin.
+    """
     solver, query = model.solver, Query.of(model.problem.box, thresholds)
-    aim = getattr(model.settings, "probability", 0.5)
-    found = [solver.predict(bound, aim) for bound in solver.bound(query.theta)]
-    points = model.problem.space.natural(np.array([answer.x for answer in found]))
-    return points, np.array([answer.probability for answer in found])
-
-
-def judged(shipped: ShippedProblem, points: FloatArray, stated: FloatArray) -> tuple[float, float, float]:
-    """Return the feasible share, the mean stated probability and the mean loss of answers to the first thresholds, in percent."""
-    known = truth(shipped.name)
-    thresholds, best = known.thresholds[: len(points)], known.f[: len(points)]
-    f, c = shipped.evaluate_many(points)
-    feasible = shipped.problem.box.feasible(np.column_stack([f, c]), thresholds)
-    lost = losses(np.where(feasible, f, np.inf), feasible, best, known.span)
-    return 100.0 * float(feasible.mean()), 100.0 * float(stated.mean()), float(lost.mean())
-
-
-def group_of(problem: str) -> str:
-    """Return the group that a problem belongs to; "other" if it is not of the rough suite."""
-    return next((group for group, members in GROUPS.items() if any(s.name == problem for s in members)), "other")
-
-
-def chosen(given: Sequence[str]) -> list[str]:
-    """Return the problems that names and groups stand for."""
-    found = (
-        [s.name for word in given for s in GROUPS.get(word, ())]
-        if given
-        else [s.name for g in GROUPS.values() for s in g]
-    )
-    return list(dict.fromkeys([*found, *(problems.get(word).name for word in given if word not in GROUPS)]))
+    x, stated = [], []
+    for bound in solver.bound(query.theta):
+        found = solver.best(bound) if aim is None else solver.predict(bound, aim)
+        x.append(found.x)
+        stated.append(solver.probability(bound, found.x))
+    return model.problem.space.natural(np.array(x)), np.array(stated)
 
 
 def read(path: Path) -> pd.DataFrame:
     """Return the lines of a file; none if it is not there."""
-    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=[f.name for f in fields(Line)])
+    table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    if list(table.columns) != COLUMNS:
+        raise SystemExit(f"{path}: expected the columns {', '.join(COLUMNS)}; give another file")
+    return table
 
 
 def append(path: Path, lines: Sequence[Line]) -> None:
@@ -196,14 +204,14 @@ def append(path: Path, lines: Sequence[Line]) -> None:
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         if new:
-            table.writerow([f.name for f in fields(Line)])
-        table.writerows([f"{v:.6g}" if isinstance(v, float) else v for v in astuple(line)] for line in lines)
+            table.writerow(COLUMNS)
+        table.writerows(line.cells() for line in lines)
 
 
 def report(table: pd.DataFrame) -> None:
     """Print means and intervals by problem and by group."""
-    head = f"{'problem or group':34s} {'answers':10s} {'n':>4s} {'seeds':>5s}"
-    print(f"{head} {'feasible %':>25s} {'stated %':>9s} {'loss %':>25s}")
+    head = f"{'problem or group':34s} {'answers':14s} {'n':>4s} {'seeds':>5s}"
+    print(f"{head} {'feasible %':>25s} {'stated %':>9s} {'loss %':>25s} {'gap %':>8s}")
     for label, part in table.groupby("settings", sort=False):
         print(f"settings: {label}")
         groups = part["problem"].map(group_of)
@@ -212,11 +220,15 @@ def report(table: pd.DataFrame) -> None:
             names = list(dict.fromkeys(mine["problem"]))
             for title, rows in [*((name, mine[mine["problem"] == name]) for name in names), (f"= {group}", mine)]:
                 for (kind, n), some in rows.groupby(["answers", "evaluations"], sort=False):
-                    feasible, stated, loss = (averaged(some, column) for column in ("feasible", "stated", "loss"))
+                    feasible, stated, loss, gap = (averaged(some, c) for c in ("feasible", "stated", "loss", "gap"))
                     seeds = some.groupby("problem")["seed"].nunique().min()
                     print(
-                        f"{title:34s} {kind:10s} {n:4d} {seeds:5d} {shown(feasible)} {stated.mean:9.1f} {shown(loss)}"
+                        f"{title:34s} {kind:14s} {n:4d} {seeds:5d} {shown(feasible)} {stated.mean:9.1f} {shown(loss)} "
+                        f"{gap.mean:8.2f}"
                     )
+    for name, lowest in table.groupby("problem", sort=False)["lowest"].min().items():
+        if lowest < BETTER:
+            print(f"{name}: an answer is better than the best known optimum, by {-lowest:.2g} % of its span")
 
 
 def averaged(table: pd.DataFrame, column: str) -> Interval:
@@ -237,17 +249,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[40, 60, 100, 200])
+    parser.add_argument("--refinements", type=int, nargs="+", default=REFINEMENTS)
     parser.add_argument("--settings", nargs="+", default=[], metavar="NAME=VALUE")
     parser.add_argument("--report", action="store_true", help="run nothing")
     given = parser.parse_args()
     settings_with(given.settings)  # Misspelt settings are refused before anything runs.
     names, at = chosen(given.problems), tuple(sorted(given.evaluations))
-    units = [Unit(name, seed, at, tuple(given.settings)) for seed in range(given.seeds) for name in names]
+    refinements = tuple(sorted(given.refinements))
+    units = [Unit(name, seed, at, refinements, tuple(given.settings)) for seed in range(given.seeds) for name in names]
     table = read(given.out)
     done = set(
         zip(table["problem"], table["seed"], table["settings"], table["answers"], table["evaluations"], strict=True)
     )
-    last = f"refined {REFINEMENTS[-1]}"
+    last = f"refined {refinements[-1]}"
     missing = [u for u in units if (u.problem, u.seed, u.label, last, at[-1]) not in done]
     if not given.report:
         context = multiprocessing.get_context("spawn")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -90,9 +91,14 @@ def window(browser: Browser, *, offline: bool = False, **options: Any) -> Iterat
 
 
 @contextmanager
-def served(study: Study, evaluate: Callable[..., Any] | None = None) -> Iterator[str]:
-    """Serve a study from a thread; yields the address without the token."""
+def served(study: Study, evaluate: Callable[..., Any] | None = None, send_buffer: int | None = None) -> Iterator[str]:
+    """Serve a study from a thread; yields the address without the token.
+
+    send_buffer: bytes that the kernel keeps for a client that does not read; None: as many as it wants.
+    """
     listening = listen(0)
+    if send_buffer is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     port = listening.getsockname()[1]
     simulator = None if evaluate is None else Simulator(evaluate)
     server = make_server(make_app(study, simulator, TOKEN, port))

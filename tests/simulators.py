@@ -1,22 +1,14 @@
-"""Problems and their simulators, for several tests. A worker process imports this module, so that it must not import torch."""
+"""Problems and their simulators, for several tests."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real
-
-
-def simulate_beam(point: dict[str, float]) -> dict[str, float]:
-    """The beam's simulator: quick, smooth, and with one number that nobody asked for."""
-    width, ribs = point["width"], point["ribs"]
-    return {
-        "mass": width**2 + 0.3 * ribs,
-        "stress": 12.0 / (width**2 + 0.1 * ribs),
-        "frequency": 1.5 * width + 0.2 * ribs,
-        "cost": 5.0 * width + 4.0 * ribs,
-        "elements": 1000.0 * width,
-    }
+from simulated import simulate_awkward as simulate_awkward
+from simulated import simulate_beam as simulate_beam
+from simulated import simulate_lattice as simulate_lattice
+from simulated import simulate_mirrored as simulate_mirrored
+from simulated import simulate_valley as simulate_valley
+from simulated import simulate_wavy as simulate_wavy
 
 
 def make_beam() -> Problem:
@@ -47,11 +39,6 @@ def valley() -> Problem:
     )
 
 
-def simulate_valley(point: dict[str, float]) -> dict[str, float]:
-    a, b = point["a"], (point["b"] - 20.0) / 10.0
-    return {"f": (a - 0.6) ** 2 + 0.5 * (b + 0.4) ** 2, "c": 1.0 + a - 0.5 * b**2, "g": np.sin(2.0 * b) + a}
-
-
 def mirrored() -> Problem:
     """The valley restated: maximise instead of minimise, >= instead of <= and the other way round."""
     return Problem(
@@ -66,10 +53,6 @@ def mirrored() -> Problem:
     )
 
 
-def simulate_mirrored(point: dict[str, float]) -> dict[str, float]:
-    return {name: -value for name, value in simulate_valley(point).items()}
-
-
 def lattice() -> Problem:
     """No continuous variable at all."""
     return Problem(
@@ -80,20 +63,11 @@ def lattice() -> Problem:
     )
 
 
-def simulate_lattice(point: dict[str, float]) -> dict[str, float]:
-    return {"f": (point["i"] - 2.4) ** 2 + 3.0 * (point["g"] - 0.5) ** 2, "c": point["i"] * (0.6 + point["g"])}
-
-
 def wavy() -> Problem:
     """Far more waves than evaluations; the first limit holds back how deep one may go."""
     reals = [Real(f"x{i}", 0.0, 1.0) for i in range(5)]
     constraints = [Constraint("c", "<=", low=1.5, high=3.5), Constraint("g", ">=", low=0.0, high=0.5)]
     return Problem("wavy", reals, Objective("f"), constraints)
-
-
-def simulate_wavy(point: dict[str, float]) -> dict[str, float]:
-    x = np.array(list(point.values()))
-    return {"f": float(np.sin(40.0 * x * x[::-1]).sum() - x.sum()), "c": float(x.sum()), "g": float(x[0])}
 
 
 def band() -> Problem:

@@ -25,9 +25,8 @@ from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import EvaluationError, RunStoppedError
 from cbabo.evaluators.command import CommandEvaluator
 from cbabo.evaluators.guard import Guardian
+from cbabo.surfaces import cli
 from simulators import simulate_beam
-
-pytestmark = pytest.mark.xdist_group("dask")
 
 TESTS = str(Path(__file__).parent)
 PATH = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -292,7 +291,7 @@ def test_the_time_of_an_evaluation_is_kept_by_the_run(client: Client, study: Stu
     assert [row.state for row in study.evaluations] == ["complete"] * 3 + ["failed"]
     assert study.evaluations[3].failure == "no answer within 1.5 s"
     assert study.evaluations[3].cause == "set-up"
-    assert study.evaluations[3].seconds == pytest.approx(1.5, abs=1.0)
+    assert 1.0 < (study.evaluations[3].seconds or 0.0) < 10.0
     assert not (tmp_path / "ended").exists()  # a function in a worker of Dask's cannot be stopped
     (tmp_path / "enough").touch()
     wait_until((tmp_path / "ended").exists)
@@ -300,11 +299,11 @@ def test_the_time_of_an_evaluation_is_kept_by_the_run(client: Client, study: Stu
 
 
 def test_time_in_the_clusters_queue_does_not_count(client: Client, study: Study, tmp_path: Path) -> None:
-    """Two workers, ten evaluations of 0.3 s: the last waits for 1.2 s, more than the limit."""
+    """Two workers, sixteen evaluations of 0.3 s: the last waits for 2.1 s, more than the limit."""
     log = tmp_path / "log"
     log.mkdir()
     evaluate = logging_simulator(log, 0.3)
-    study.run(evaluate, budget=10, executor=client.get_executor(), workers=10, timeout=1.0)
+    study.run(evaluate, budget=16, executor=client.get_executor(), workers=16, timeout=2.0)
     assert [row.failure for row in study.evaluations.failed] == []
 
 
@@ -418,6 +417,26 @@ def command(*words: object, patience: float = 6.0) -> subprocess.CompletedProces
     return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., str]]:
+    """Call the command line in this process, where nothing is left to import; return the one sentence that it ends with."""
+    monkeypatch.setattr(cli.cluster, "_CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def call(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["cbabo", *map(str, words)])
+        with pytest.raises(SystemExit) as ending:
+            cli.main()
+        out, err = capfd.readouterr()
+        assert (ending.value.code, out) == (2, "")
+        assert err.count("\n") == 1
+        return err
+
+    yield call
+    for name in ("simulator", "beamlib"):
+        sys.modules.pop(name, None)
+
+
 def test_the_command_line_runs_on_a_cluster(cluster: Cluster, client: Client, study_file: Path) -> None:
     words = ("run", study_file, "--dask", cluster.address, "--workers", 2, "--format", "json")
     done = command(*words, "--budget", 6)
@@ -436,13 +455,14 @@ def test_the_command_line_runs_on_a_cluster(cluster: Cluster, client: Client, st
     }
 
 
-def test_a_simulator_that_cannot_travel_gets_one_sentence(cluster: Cluster, study_file: Path) -> None:
+def test_a_simulator_that_cannot_travel_gets_one_sentence(
+    cluster: Cluster, client: Client, study_file: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli.cluster, "_CONNECT_SECONDS", 6.0)
     module = study_file.parent / "beamlib.py"
     module.write_text("import threading\nLOCK = threading.Lock()\n" + module.read_text())
-    done = command("run", study_file, "--dask", cluster.address, "--budget", 6)
-    assert done.returncode == 2
-    assert done.stderr.startswith("cbabo: --dask: the simulator cannot be sent to a cluster (TypeError: cannot pickle")
-    assert done.stderr.count("\n") == 1
+    sentence = refused("run", study_file, "--dask", cluster.address, "--budget", 6)
+    assert sentence.startswith("cbabo: --dask: the simulator cannot be sent to a cluster (TypeError: cannot pickle")
 
 
 @pytest.mark.parametrize(
@@ -452,17 +472,15 @@ def test_a_simulator_that_cannot_travel_gets_one_sentence(cluster: Cluster, stud
         ("http://127.0.0.1:8787", "expected an address such as tcp://host:8786, got 'http://127.0.0.1:8787' ("),
     ],
 )
-def test_a_wrong_address_gets_one_sentence(study_file: Path, address: str, words: str) -> None:
-    began = time.monotonic()
-    done = command("run", study_file, "--dask", address, patience=1)
-    assert time.monotonic() - began < 25  # a second, and the start of the command
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"cbabo: --dask: {words}")
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+def test_a_wrong_address_gets_one_sentence(
+    study_file: Path, address: str, words: str, refused: Callable[..., str]
+) -> None:
+    assert refused("run", study_file, "--dask", address).startswith(f"cbabo: --dask: {words}")
 
 
 def test_the_address_of_the_dashboard_gets_one_sentence(study_file: Path) -> None:
+    """In a process of its own, whose end closes the connection for which the server would wait."""
+
     class Silent(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             pass
@@ -481,12 +499,12 @@ def test_the_address_of_the_dashboard_gets_one_sentence(study_file: Path) -> Non
     assert done.stderr.count("\n") == 1
 
 
-def test_without_dask_it_is_said_what_to_install(study_file: Path) -> None:
-    code = "import sys; sys.modules['distributed'] = None; from cbabo.surfaces.cli import main; main()"
-    words = [sys.executable, "-c", code, "run", str(study_file), "--dask", "tcp://127.0.0.1:9"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert done.stderr == "cbabo: --dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'\n"
+def test_without_dask_it_is_said_what_to_install(
+    study_file: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    sentence = refused("run", study_file, "--dask", "tcp://127.0.0.1:9")
+    assert sentence == "cbabo: --dask needs Dask's distributed; install it by: pip install 'cbabo[dask]'\n"
 
 
 # ---- SLURM, as docs/clusters.md shows it

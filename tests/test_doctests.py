@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 import cbabo
+from cbabo import Settings
 
 APART = (
     "cbabo.bench",
@@ -24,8 +25,11 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name: str) -> None:
+def test_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a smaller library, with which models are made sooner; no example shows its size, but for the settings'."""
     module = importlib.import_module(name)
+    if name != "cbabo.methods.settings":
+        monkeypatch.setattr(Settings, "default", lambda: Settings(library=16))
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
 

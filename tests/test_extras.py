@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-
-import pytest
 
 BENCH = ("botorch", "gpytorch", "linear_operator", "cma", "matplotlib", "optuna")
 WITHOUT = f"""\
@@ -69,19 +68,33 @@ except CbaboError as error:
     assert "10" in status.stdout
 
 
-@pytest.mark.parametrize(
-    "words", ["plan smoke.yaml", "run smoke.yaml", "table maps", "figure win_rates"], ids=lambda words: words.split()[0]
-)
-def test_every_bench_command_names_the_extra(words: str, tmp_path: Path) -> None:
-    done = without_bench(command(f"bench {words}"), tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "cbabo: bench needs botorch, which is missing; install it by: pip install 'cbabo[bench]'\n"
+COMMANDS = """
+import contextlib, io, json
+from cbabo.surfaces.cli import main
+
+ended = []
+for words in ("plan smoke.yaml", "run smoke.yaml", "table maps", "figure win_rates", "--help"):
+    out, err = io.StringIO(), io.StringIO()
+    sys.argv = ["cbabo", "--help"] if words == "--help" else ["cbabo", "bench", *words.split()]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ending:
+            ended.append((words, ending.code, out.getvalue(), err.getvalue()))
+print(json.dumps(ended))
+"""
 
 
-def test_help_lists_bench_all_the_same(tmp_path: Path) -> None:
-    done = without_bench(command("--help"), tmp_path)
-    assert done.returncode == 0
-    assert "bench" in done.stdout
+def test_every_bench_command_names_the_extra_and_help_lists_it_all_the_same(tmp_path: Path) -> None:
+    done = without_bench(COMMANDS, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    *commands, (_, code, shown, _) = json.loads(done.stdout)
+    assert len(commands) == 4
+    sentence = "cbabo: bench needs botorch, which is missing; install it by: pip install 'cbabo[bench]'\n"
+    for words, *ended in commands:
+        assert ended == [2, "", sentence], words
+    assert not code
+    assert "bench" in shown
 
 
 def test_only_the_benchmark_and_one_bridge_import_the_extra() -> None:

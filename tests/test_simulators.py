@@ -1,42 +1,37 @@
 """The real simulators of benchmarks/simulators: one evaluation each, and the recorded optima.
 
-Where a simulator is not installed its tests are skipped, except where CI=true: there those of ngspice and CalculiX fail.
+Where a simulator is not installed its tests are skipped, except where CI=true: there they fail.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import os
 import shutil
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks" / "simulators"
+from benchmark_scripts import script
+
+subjects = script("subjects")
 PROGRAMS = {"circuit": "ngspice", "bracket": "ccx"}
+RECORDED = sorted(path.stem for path in (subjects.FOLDER / "optima").glob("*.csv"))
+TOLERANCE = 1e-4
+"""Other versions of a simulator iterate and print otherwise; of the range of a limit, and of how far the optimum moves."""
 
 
 def load(name: str) -> ModuleType:
-    """The simulator's module; skips the test if what it needs is missing."""
-    if name == "wing":
-        pytest.importorskip("openaerostruct")
-    elif shutil.which(PROGRAMS[name]) is None:
-        message = f"{PROGRAMS[name]} is not installed; scripts/system-packages.sh installs it"
+    """The simulator's module; skips the test, or fails it where CI=true, if what it needs is missing."""
+    program = PROGRAMS.get(name)
+    if shutil.which(program) is None if program else importlib.util.find_spec("openaerostruct") is None:
+        message = f"{program or 'openaerostruct'} is not installed; `make install system` installs it"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    return subjects.simulator(name)
 
 
-@pytest.mark.parametrize("name", ["circuit", "bracket", "wing"])
+@pytest.mark.parametrize("name", subjects.SIMULATORS)
 def test_one_design_and_many_agree_and_are_reproducible(name: str) -> None:
     simulator = load(name)
     u = np.full((2, simulator.PROBLEM.space.dimension), 0.5)
@@ -49,19 +44,57 @@ def test_one_design_and_many_agree_and_are_reproducible(name: str) -> None:
     assert list(found.values()) == pytest.approx(y[1].tolist(), rel=1e-6)
 
 
-@pytest.mark.parametrize("path", sorted((FOLDER / "optima").glob("*.csv")), ids=lambda path: path.stem)
-def test_a_recorded_optimum_is_feasible_and_reaches_its_value(path: Path) -> None:
-    problem = (simulator := load(path.stem)).PROBLEM
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 16
-    row = rows[0]
-    outputs = simulator.evaluate({name: float(row[name]) for name in problem.space.names})
-    limits = np.array([[float(row[name]) for name in problem.box.names]])
-    y = np.array([[outputs[name] for name in problem.outputs]])
-    best = f"best_{problem.objective.name}"
-    assert y[0, 0] == pytest.approx(float(row[best]), rel=1e-4)
-    assert (problem.box.violations(y, limits) <= 1e-4 * problem.box.scales).all()
+@pytest.mark.parametrize("name", subjects.SIMULATORS)
+def test_outputs_are_the_worst_of_their_parts(name: str) -> None:
+    simulator = load(name)
+    X = simulator.PROBLEM.space.natural(np.full((1, simulator.PROBLEM.space.dimension), 0.4))
+    parts = simulator.evaluate_parts(X)
+    assert max(part.shape[1] for part in parts) > 2
+    worst = [
+        part.min() if name == "swing" else part.max()
+        for name, part in zip(simulator.PROBLEM.outputs, parts, strict=True)
+    ]
+    assert simulator.evaluate_many(X)[0].tolist() == pytest.approx(worst, rel=1e-9)
+
+
+def test_a_wing_that_diverges_does_not_spoil_the_next() -> None:
+    wing = load("wing")
+    low, high = (wing.PROBLEM.space.natural(np.full((1, 7), u))[0] for u in (0.0, 1.0))
+    soft = np.where([False, False, True, True, True, True, False], low, high)  # The thinnest spar at the largest angle.
+    middle = wing.PROBLEM.space.natural(np.full((1, 7), 0.5))[0]
+    y = wing.evaluate_many(np.array([middle, soft, middle]))
+    assert np.isnan(y[1]).all()
+    assert y[2].tolist() == pytest.approx(y[0].tolist(), rel=1e-9)
+    with pytest.raises(wing.EvaluationError, match="OpenAeroStruct"):
+        wing.evaluate(dict(zip(wing.PROBLEM.space.names, soft.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_optima_are_feasible_and_reach_their_values(name: str) -> None:
+    load(name)
+    subject = subjects.subject(name)
+    known, box = subject.known, subject.problem.box
+    rows = [0, 5, 10]
+    ends = box.from_theta(np.array([[0.0], [1.0]]) * np.ones(len(box.names)))
+    y = subject.exact(np.vstack([known.x[rows], known.strictest.x, known.relaxed.x]))
+    f = np.array([*known.f[rows], known.strictest.f, known.relaxed.f])
+    assert y[:, 0] == pytest.approx(f, abs=TOLERANCE * known.span)
+    broken = box.violations(y, np.vstack([known.thresholds[rows], ends])) / box.scales
+    assert (broken <= TOLERANCE).all()
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_optima_move_and_never_worsen_when_limits_are_relaxed(name: str) -> None:
+    load(name)
+    subject = subjects.subject(name)
+    known, box = subject.known, subject.problem.box
+    assert len(known.f) == 16
+    theta = box.to_theta(known.thresholds)
+    assert ((theta >= 0.0) & (theta <= 1.0)).all()
+    assert ((known.relaxed.f <= known.f) & (known.f <= known.strictest.f)).all()
+    assert known.f.std() > 0.1 * known.span
+    relaxed = (theta[:, None] <= theta[None]).all(axis=2)
+    assert (known.f[None] - known.f[:, None] <= TOLERANCE * known.span)[relaxed].all()
 
 
 def test_a_circuit_without_a_cut_off_fails() -> None:

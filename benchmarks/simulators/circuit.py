@@ -1,6 +1,7 @@
 """A transistor amplifier with an emitter follower, simulated by ngspice: 7 variables, 4 limits. Needs the Debian package ngspice.
 
-The least supply power for a gain, an upper and a lower cut-off frequency, and an input resistance.
+The least power for a gain, an upper cut-off frequency, an input resistance, and a swing: how far the output can move either way
+before a transistor saturates or carries no current, the least of three values.
 """
 
 from __future__ import annotations
@@ -20,25 +21,30 @@ PROBLEM = Problem(
     "circuit",
     [
         Real("bias_top", 2e4, 1e6, log=True, unit="ohm"),
-        Real("bias_bottom", 5e3, 2e5, log=True, unit="ohm"),
+        Real("bias_bottom", 5e3, 5e5, log=True, unit="ohm"),
         Real("collector1", 5e2, 5e4, log=True, unit="ohm"),
         Real("emitter1", 1e1, 2e3, log=True, unit="ohm"),
         Real("bypassed1", 1e2, 2e4, log=True, unit="ohm"),
         Real("emitter2", 2e2, 2e4, log=True, unit="ohm"),
-        Real("bypass", 1e-6, 4.7e-4, log=True, unit="F"),
+        Real("supply", 3.0, 12.0, unit="V"),
     ],
     Objective("power", unit="mW"),
     [
-        Constraint("gain", ">=", low=15.0, high=30.0, unit="dB"),
-        Constraint("upper", ">=", low=500.0, high=4000.0, unit="kHz"),
-        Constraint("lower", "<=", low=30.0, high=300.0, unit="Hz"),
-        Constraint("input", ">=", low=3.0, high=20.0, unit="kohm"),
+        Constraint("gain", ">=", low=15.0, high=24.0, unit="dB"),
+        Constraint("upper", ">=", low=300.0, high=1200.0, unit="kHz"),
+        Constraint("swing", ">=", low=0.4, high=1.5, unit="V"),
+        Constraint("input", ">=", low=80.0, high=115.0, unit="kohm"),
     ],
 )
-SUPPLY = 9.0
+LOAD = 5e3
+"""The resistance of the load, ohm."""
+SATURATION = 0.3
+"""Least voltage across a transistor that still amplifies, V."""
+VALUES = 7
+"""Of a design: the outputs, of which the swing is the least of three."""
 NETLIST = """amplifier with an emitter follower
 .model npn1 npn (is=1e-14 bf=200 vaf=80 cje=10p cjc=4p tf=0.4n rb=100)
-vcc vcc 0 9
+vcc vcc 0 {supply}
 vin in 0 dc 0 ac 1
 rs in s 1k
 cin s b1 2.2u
@@ -48,11 +54,11 @@ q1 c1 b1 e1 npn1
 rc1 vcc c1 {collector1}
 re1 e1 m1 {emitter1}
 rm1 m1 0 {bypassed1}
-cm1 m1 0 {bypass}
+cm1 m1 0 100u
 q2 vcc c1 e2 npn1
 re2 e2 0 {emitter2}
 cout e2 out 10u
-rl out 0 5k
+rl out 0 {load}
 cl out 0 200p
 """
 SWEEP = "ac dec 20 1 100meg"
@@ -68,12 +74,28 @@ def evaluate(point: Point) -> dict[str, float]:
 
 def evaluate_many(X: FloatArray) -> FloatArray:
     """Simulate designs, n x d, in one process; outputs n x q, NaN where ngspice fails."""
+    power, gain, upper, swings, resistance = evaluate_parts(X)
+    return np.column_stack([power, gain, upper, swings.min(axis=1), resistance])
+
+
+def evaluate_parts(X: FloatArray) -> list[FloatArray]:
+    """Simulate designs; for each output its value, n x 1, or for the swing the values that it is the least of, n x 3."""
+    return np.split(_simulated(X), [1, 2, 3, 6], axis=1)
+
+
+def _simulated(X: FloatArray) -> FloatArray:
     if not len(X):
-        return np.zeros((0, len(PROBLEM.outputs)))
+        return np.zeros((0, VALUES))
     names = PROBLEM.space.names
     first = dict(zip(names, X[0].tolist(), strict=True))
     with tempfile.TemporaryDirectory() as folder:
-        lines = [NETLIST.format(**first), ".control", "set wr_singlescale", "set wr_vecnames = 0", "set numdgt = 10"]
+        lines = [
+            NETLIST.format(load=LOAD, **first),
+            ".control",
+            "set wr_singlescale",
+            "set wr_vecnames = 0",
+            "set numdgt = 10",
+        ]
         for i, x in enumerate(X):
             p = dict(zip(names, x.tolist(), strict=True))
             values = {
@@ -83,30 +105,38 @@ def evaluate_many(X: FloatArray) -> FloatArray:
                 "re1": p["emitter1"],
                 "rm1": p["bypassed1"],
                 "re2": p["emitter2"],
-                "cm1": p["bypass"],
+                "vcc": p["supply"],
             }
             lines += [f"alter {name} = {value!r}" for name, value in values.items()]
-            lines += ["op", f"wrdata op{i}.data i(vcc)", SWEEP, f"wrdata ac{i}.data vm(out) real(i(vin)) imag(i(vin))"]
+            lines += [
+                "op",
+                f"wrdata op{i}.data i(vcc) v(vcc) v(c1) v(e1) v(e2)",
+                SWEEP,
+                f"wrdata ac{i}.data vm(out) real(i(vin)) imag(i(vin))",
+            ]
             lines += ["destroy all"]
         Path(folder, "amplifier.cir").write_text("\n".join([*lines, "quit", ".endc", ".end", ""]), encoding="ascii")
         subprocess.run(["ngspice", "-b", "amplifier.cir"], cwd=folder, capture_output=True, check=False)
-        return np.array([_outputs(Path(folder, f"op{i}.data"), Path(folder, f"ac{i}.data")) for i in range(len(X))])
+        return np.array(
+            [_outputs(x, Path(folder, f"op{i}.data"), Path(folder, f"ac{i}.data")) for i, x in enumerate(X)]
+        )
 
 
-def _outputs(operating: Path, sweep: Path) -> FloatArray:
-    """Return the outputs of one design from what ngspice wrote; NaN where it wrote nothing of use."""
+def _outputs(x: FloatArray, operating: Path, sweep: Path) -> FloatArray:
+    """Return the values of one design from what ngspice wrote; NaN where it wrote nothing of use."""
     try:
-        current = np.atleast_2d(np.loadtxt(operating))[0, -1]
+        current, supply, collector, emitter, follower = np.atleast_2d(np.loadtxt(operating))[0, 1:]
         frequency, gain, real, imaginary = np.loadtxt(sweep).T
     except (OSError, ValueError):
-        return np.full(5, np.nan)
+        return np.full(VALUES, np.nan)
     middle = int(np.argmin(np.abs(frequency - 2e3)))
     decibels = 20.0 * np.log10(np.maximum(gain, 1e-12))
     level = decibels[middle] - 3.0
     upper = _crossing(frequency[middle:], decibels[middle:], level)
-    lower = _crossing(frequency[middle::-1], decibels[middle::-1], level)
     resistance = 1.0 / abs(complex(real[middle], imaginary[middle]))
-    return np.array([-1e3 * SUPPLY * current, decibels[middle], upper / 1e3, lower, resistance / 1e3])
+    drawn = follower * LOAD / (LOAD + x[PROBLEM.space.names.index("emitter2")])
+    swings = [collector - emitter - SATURATION, supply - collector, drawn]
+    return np.array([-1e3 * supply * current, decibels[middle], upper / 1e3, *swings, resistance / 1e3])
 
 
 def _crossing(frequency: FloatArray, decibels: FloatArray, level: float) -> float:

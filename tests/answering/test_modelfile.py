@@ -233,9 +233,9 @@ def test_a_model_that_would_fill_the_memory_is_refused_at_once(path: Path) -> No
     tensors["surrogates.x"] = torch.rand(20_000, 2, dtype=torch.float64)
     tensors["surrogates.y"] = torch.rand(20_000, 4, dtype=torch.float64)
     path.write_bytes(pack(header, tensors))
-    begun = time.monotonic()
+    begun = time.process_time()
     assert "at most 2,147,483,648 bytes in memory" in refusal(path)
-    assert time.monotonic() - begun < 2.0
+    assert time.process_time() - begun < 2.0
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(path: Path) -> None:

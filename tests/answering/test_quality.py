@@ -18,6 +18,8 @@ from cbabo.model import make_model
 from learned import QUICK, evaluated, model_of, surrogates_of
 from simulators import lattice, simulate_lattice, simulate_valley, valley
 
+SOLVER = Settings.default().replace(library=16)
+
 
 def test_predictions_are_the_surrogates_without_the_design() -> None:
     model = model_of(valley(), simulate_valley)
@@ -40,7 +42,7 @@ def test_failed_evaluations_are_not_judged() -> None:
 
 
 def test_exact_repetitions_are_judged_once() -> None:
-    model = model_of(lattice(), simulate_lattice, count=24, settings=Settings.default())
+    model = model_of(lattice(), simulate_lattice, count=24, settings=SOLVER)
     quality = leave_one_out(model)
     assert len(quality.ids) == len(quality.observed) == len(quality.predicted) <= 12
     assert np.isfinite(quality.z).all()
@@ -66,7 +68,7 @@ def test_a_wild_value_is_judged_on_the_scale_on_which_it_is_learned() -> None:
         outputs = simulate_valley(point)
         return {**outputs, "c": float(np.exp(6.0 * outputs["c"]))}
 
-    model = make_model(evaluated(valley(), wild, 40), Learner(0), Settings.default(), 0)
+    model = make_model(evaluated(valley(), wild, 40), Learner(0), SOLVER, 0)
     quality = leave_one_out(model)
     assert quality.explained[1] > 0.9
     assert np.array_equal(quality.observed, model.evaluations.y)
@@ -91,7 +93,7 @@ def hangers(form: str, count: int) -> Any:
         point = {f"a{j}": float(v) for j, v in enumerate(a)}
         measured = {"mass": float(a.sum()), **{name: float(v) for name, v in outputs[form].items()}}
         rows.append(Evaluation(i + 1, "complete", "import", point, measured))
-    return make_model(Evaluations(problem, tuple(rows)), Learner(0), Settings.default(), 0)
+    return make_model(Evaluations(problem, tuple(rows)), Learner(0), SOLVER, 0)
 
 
 def test_a_maximum_is_recognised() -> None:

@@ -166,7 +166,7 @@ class TestRunning:
         campaign = Campaign.read(file)
         told: list[Progress] = []
         with pytest.raises(RunStoppedError, match="2 of 12 units failed"):
-            run(campaign, 2, told.append)
+            run(campaign, 1, told.append, _AtOnce())
         failures = [progress.failure for progress in told if progress.failure is not None]
         assert len(failures) == 2
         assert all("\n" not in failure for failure in failures)
@@ -194,19 +194,21 @@ class TestRunning:
             str(file),
         ]
         process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        results, deadline = file.with_suffix(".csv"), time.monotonic() + 60.0
-        while not (results.exists() and results.read_bytes().count(b"\n") > 5):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        results, deadline = file.with_suffix(".csv"), time.monotonic() + 120.0
+        try:
+            while not (results.exists() and results.read_bytes().count(b"\n") > 5):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
         with results.open("ab") as end:
             end.write(b"car_active,constant str")
         campaign = Campaign.read(file)
         done = len(read_rows([results]))
         assert 5 <= done < 120
         assert len(campaign.pending()) == 120 - done
-        run(campaign, 1, lambda progress: None)
+        run(campaign, 1, lambda progress: None, _AtOnce())
         assert campaign.pending() == []
         assert results.read_bytes().count(b"\n") == 121
 
@@ -243,5 +245,8 @@ class _AtOnce(Executor):
             future.cancel()
             future.set_running_or_notify_cancel()
         else:
-            future.set_result(fn(*args, **kwargs))
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:
+                future.set_exception(error)
         return future

@@ -43,8 +43,7 @@ def check(path: Path) -> None:
     assert 5_000 < path.stat().st_size < 2_000_000
 
 
-@pytest.mark.parametrize("form", ["png", "svg"])
-@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize(("name", "form"), list(zip(CHARTS, ("png", "svg") * 2, strict=True)))
 def test_charts_are_drawn_of_few_rows(name: str, form: str, rows: list[Row], tmp_path: Path) -> None:
     path = tmp_path / f"{name}.{form}"
     FIGURES[name](rows, path)

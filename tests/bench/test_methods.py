@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cbabo import Settings
 from cbabo.answering.refine import refine
-from cbabo.bench import cbabo_runs
+from cbabo.bench import cbabo_runs, scoring
+from cbabo.bench import truth as truth_module
 from cbabo.bench.baselines import BASELINES
 from cbabo.bench.methods import METHODS, Measures, Method, measure, rows_of
 from cbabo.bench.truth import truth
@@ -17,31 +20,42 @@ from cbabo.problems import ShippedProblem, get
 from cbabo.study.study import Study
 
 QUICK = Settings.paper().replace(inner_steps=2, hidden_width=8, initial_evaluations=10, candidates=50)
+ROWS = 25
 LISTS = ("direct", "refined", "random start", "evaluated")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def short() -> pytest.MonkeyPatch:
-    """A run of 30 evaluations with two earlier looks."""
+    """A run of 30 evaluations with two earlier looks, which answers the first rows of thresholds."""
     patch = pytest.MonkeyPatch()
+    read = truth_module._read
+
+    def few(shipped: ShippedProblem) -> truth_module.Truth:
+        known = read(shipped)
+        rows = slice(None, ROWS)
+        return replace(known, thresholds=known.thresholds[rows].copy(), f=known.f[rows], x=known.x[rows])
+
+    patch.setattr(truth_module, "_read", few)
     patch.setattr(cbabo_runs, "BUDGET", 30)
     patch.setattr(cbabo_runs, "CHECKPOINTS", (15, 20))
+    patch.setattr(scoring, "QUERIES", 50)
+    patch.setattr(scoring, "PAIRS", 50)
     yield patch  # type: ignore[misc]
     patch.undo()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def measures(short: pytest.MonkeyPatch) -> Measures:
     return cbabo_runs.CbaboRun(QUICK)(get("gkxwc2"), 3, 100)
 
 
 class TestMap:
     def test_every_row_has_its_answers(self, measures: Measures) -> None:
-        assert measures["row"] == list(range(100))
+        assert measures["row"] == list(range(ROWS))
         names = [f"{stage} {what}" for stage in LISTS for what in ("objective", "feasible")]
         names += [f"direct {what}@{budget}" for what in ("objective", "feasible") for budget in (15, 20)]
         for name in [*names, "direct probability"]:
-            assert np.shape(measures[name]) == (100,), name
+            assert np.shape(measures[name]) == (ROWS,), name
         assert all(set(measures[f"{stage} feasible"]) <= {0.0, 1.0} for stage in LISTS)  # type: ignore[arg-type]
         for name in ("run seconds", "predict seconds", "refine seconds"):
             assert float(measures[name]) > 0.0  # type: ignore[arg-type]
@@ -67,9 +81,13 @@ class TestMap:
         assert not [name for name in found if name.startswith(("refined", "random", "evaluated")) or "@" in name]
         assert "monotonic true" in found
 
-    def test_a_solver_also_answers_by_the_network_fast_and_with_other_probabilities(self) -> None:
+    def test_a_solver_also_answers_by_the_network_fast_and_with_other_probabilities(
+        self, short: pytest.MonkeyPatch
+    ) -> None:
         shipped, rows = get("gkxwc2_active"), truth("gkxwc2_active").thresholds
-        study = Study.create(shipped.problem, "sqlite://", seed=3, settings=Settings.default())
+        study = Study.create(
+            shipped.problem, "sqlite://", seed=3, settings=Settings.default().replace(library=24, hidden_width=16)
+        )
         study.run(shipped.evaluate, budget=30, in_process=True)
         model = study.model()
         found = cbabo_runs.score_other_answers(shipped, model)
@@ -79,7 +97,7 @@ class TestMap:
         assert found["fast objective"] == f.tolist()
         stated = [np.asarray(found[f"stated at {target}"]) for target in cbabo_runs.TARGETS]
         assert all(len(found[f"true at {t}"]) == len(s) for t, s in zip(cbabo_runs.TARGETS, stated, strict=True))  # type: ignore[arg-type]
-        assert 0 < len(stated[0]) <= 100
+        assert 0 < len(stated[0]) <= ROWS
         assert all((s >= t - 0.02).mean() > 0.9 for t, s in zip(cbabo_runs.TARGETS, stated, strict=True))
 
     def test_a_random_start_is_where_refinement_begins(self) -> None:

@@ -97,6 +97,8 @@ class TestMeasures:
 
     def test_the_strong_one_imports_the_same_designs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(nonadaptive_baselines, "DESIGNS", 20)
+        monkeypatch.setattr("cbabo.bench.scoring.QUERIES", 20)
+        monkeypatch.setattr("cbabo.bench.cbabo_runs.SOLVED_PAIRS", 10)
         monkeypatch.setattr(Settings, "default", lambda: Settings(library=16, hidden_width=8))
         found = measure("gkxwc2", "lhs strong", 0, 100)
         assert np.shape(found["direct probability"]) == (100,)

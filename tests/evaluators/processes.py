@@ -27,7 +27,7 @@ time.sleep(60)
 """A simulator that ignores SIGTERM, leaves a file named after its process, and may start another in its own session."""
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -377,10 +376,8 @@ OUTPUT_FILES = {
 @pytest.mark.parametrize("source", OUTPUT_FILES.values(), ids=OUTPUT_FILES)
 def test_only_a_regular_file_of_limited_size_is_read(tmp_path: Path, source: str) -> None:
     simulator = replace(evaluator(tmp_path, source), outputs="out.txt", largest_file=1000, timeout=20.0)
-    begun = time.monotonic()
     with pytest.raises(EvaluationError, match=r"regular file|at most 1,000 bytes|cannot be read"):
         simulator({})
-    assert time.monotonic() - begun < 10.0
 
 
 def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:

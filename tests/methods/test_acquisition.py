@@ -148,7 +148,7 @@ def test_it_is_botorchs(a_case: Case) -> None:
 def test_with_nothing_feasible_it_is_the_probability_of_feasibility(a_case: Case) -> None:
     mean, std = a_case.surrogates.mean_and_std(a_case.x)
     found = log_constrained_improvement(mean, std, a_case.limits, a_case.theta, None)
-    assert found.equal(a_case.limits.log_probability(mean, std, a_case.theta.expand(100, -1)))
+    assert found.equal(a_case.limits.log_normal_probability(mean, std, a_case.theta.expand(100, -1)))
 
 
 @pytest.mark.parametrize("with_best", [True, False])

@@ -25,7 +25,8 @@ from cbabo.surrogate.posterior import Posterior, calibrated
 from learned import Simulate, asked, evaluated, posterior_of
 from simulators import lattice, simulate_lattice, simulate_valley, valley
 
-DEFAULT = Settings.default()
+DEFAULT = Settings.default().replace(initial_evaluations=30)
+"""Forms of outputs are chosen after 30 evaluations only, so that surrogates of fewer have errors worth correcting."""
 NOTHING = torch.empty(0, 2, dtype=torch.float64)
 THETA = np.random.default_rng(3).random((8, 2))
 

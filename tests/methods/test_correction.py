@@ -16,7 +16,8 @@ from cbabo.model import make_model
 from learned import Lab, model_of, refine
 from simulators import lattice, simulate_lattice, simulate_valley, valley
 
-DEFAULT = Settings.default()
+DEFAULT = Settings.default().replace(initial_evaluations=30)
+"""Forms of outputs are chosen after 30 evaluations only, so that surrogates of fewer have errors worth correcting."""
 AT = {"c": 1.0, "g": 0.0}
 QUERY = Query.of(valley().box, np.array([[1.0, 0.0]]))
 
@@ -91,7 +92,8 @@ def test_no_more_calls_than_allowed(rough: Model, count: int) -> None:
     lab = Lab(simulate_valley)
     answer = refine(rough, AT, lab, count)
     assert 1 <= len(lab.made) <= count
-    assert answer.verified
+    assert answer.verified or answer.warnings[0].startswith("predicted after these evaluations")
+    assert obeys(simulate_valley(answer.point))
     assert len({tuple(e.point.values()) for e in lab.made}) == len(lab.made)
 
 
@@ -114,10 +116,11 @@ def test_every_further_call_is_worth_something(rough: Model) -> None:
         lost = []
         for count in (2, 4):
             answer = refine(rough, {"c": c, "g": g}, Lab(simulate_valley), count)
+            outputs = simulate_valley(answer.point)
             assert answer.feasible
-            assert obeys({n: e.mean for n, e in answer.outputs.items()}, c, g)
-            lost.append(answer.objective.mean - optimum)
-        assert lost[1] <= lost[0] + 1e-12
+            assert obeys(outputs, c, g)
+            lost.append(outputs["f"] - optimum)
+        assert lost[1] <= lost[0] + 0.005  # Two evaluations may end at a prediction that is as good.
         assert lost[1] < 0.02
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from cbabo.methods import batch
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
-from cbabo.surrogate.posterior import Posterior
+from cbabo.surrogate.posterior import Posterior, calibrated
 from learned import asked, cornered, evaluated, posterior_of
 from simulators import lattice, simulate_lattice, simulate_valley, valley
 
@@ -94,6 +95,29 @@ def test_designs_that_probably_fail_are_left_alone() -> None:
     assert (model.probability(torch.from_numpy(x)) <= model.limit + 1e-3).all()
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_single_failure_is_kept_away_from(posterior: Posterior, answers: int) -> None:
+    """It changes neither surrogates nor, being the only one, a failure model: the same design would be chosen again."""
+    theta = np.array([[0.5, 0.5]])
+    failed = chosen(posterior, theta, answers=answers)
+    assert posterior.failure_model is None
+    other = chosen(posterior, theta, answers=answers, taken=failed)
+    assert cdist(failed, other, "chebyshev").min() > 0.02
+
+
+def test_calibration_does_not_send_improvements_far_away() -> None:
+    """Errors of ten deviations close to the optimum say nothing of designs far from all data."""
+    fitted = posterior_of(evaluated(rippled(), simulate_rippled, 15), DEFAULT)
+    assert fitted.kappa is not None
+
+    def with_kappa(kappa: float) -> Posterior:
+        raised = calibrated(fitted.surrogates, kappa / fitted.kappa)
+        return replace(fitted, surrogates=raised, kappa=torch.full((2,), kappa, dtype=torch.float64))
+
+    one, ten = (chosen(with_kappa(kappa), np.full((1, 1), 0.5)) for kappa in (1.0, 10.0))
+    assert np.abs(one - ten).max() < 0.01
+
+
 def test_with_nothing_feasible_feasibility_is_sought() -> None:
     rows = [e for e in evaluated(rippled(), simulate_rippled, 40) if e.outputs["c"] > -0.7]
     evaluations = Evaluations(rippled(), tuple(rows))
@@ -122,7 +146,7 @@ def test_a_focus_begins_with_fewer_designs_and_goes_on_with_as_many_as_are_evalu
     nothing = Evaluations(problem, ())
     first, state = step(nothing, nothing, None, DEFAULT, 0, focus)
     assert len(first) == 10
-    assert len(step(nothing, nothing, None, DEFAULT, 0)[0]) == 30
+    assert len(step(nothing, nothing, None, DEFAULT, 0)[0]) == 10 + len(problem.space.names)
     known = Evaluations(
         problem, tuple(Evaluation(i + 1, "complete", "run", p, simulate_rippled(p)) for i, p in enumerate(first))
     )
@@ -177,7 +201,8 @@ def test_batches_of_a_focused_run_are_as_large_as_what_is_evaluated_at_once(
     study = Study.create(rippled(), "sqlite://", focus=[{"c": -0.8}])
     with ThreadPoolExecutor(workers) as executor:
         budget = 10 + len(sizes[1:])
-        study.run(simulate_rippled, budget, workers, None if workers == 1 else executor, asynchronous)
+        here = workers == 1
+        study.run(simulate_rippled, budget, workers, None if here else executor, asynchronous, in_process=here)
     assert found == sizes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
 from cbabo.network import distillation
-from cbabo.network.distillation import distil
+from cbabo.network.distillation import TUNING, distil
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.library import FastMap
 from learned import evaluated, model_of
@@ -28,6 +30,8 @@ from simulators import (
 )
 
 DEFAULT = Settings.default().replace(library=64, hidden_width=96)
+SHORT = replace(TUNING, samples=512, steps=500, first_relinearisation=200)
+"""A shorter training, for where the network may be less accurate."""
 THETA = np.random.default_rng(3).random((2000, 2))
 
 
@@ -53,19 +57,30 @@ def judged(model: Model, simulate: object, theta: np.ndarray) -> tuple[np.ndarra
     return y[:, 0], box.feasible(y, thresholds)
 
 
+def trained(model: Model) -> Model:
+    """The model with its network, which is otherwise made when it is first asked for, perhaps by a shorter training."""
+    assert model.pcm.sizes[-1] == model.problem.space.dimension
+    return model
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distillation, "TUNING", SHORT)
+
+
 @pytest.fixture(scope="module")
 def jump() -> Model:
-    return model_of(jumping(), simulate_jumping, 100, DEFAULT)
+    return trained(model_of(jumping(), simulate_jumping, 100, DEFAULT))
 
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return model_of(valley(), simulate_valley, 60, DEFAULT)
+    return trained(model_of(valley(), simulate_valley, 60, DEFAULT))
 
 
 @pytest.fixture(scope="module")
 def uncertain() -> Model:
-    return model_of(wavy(), simulate_wavy, 80, DEFAULT)
+    return trained(model_of(wavy(), simulate_wavy, 80, DEFAULT))
 
 
 def test_few_answers_lie_between_two_branches(jump: Model) -> None:
@@ -113,6 +128,7 @@ def test_it_is_the_paper_s_network(jump: Model) -> None:
     assert jump.pcm.weights.dtype == torch.float64
 
 
+@pytest.mark.usefixtures("short")
 def test_the_same_every_time_and_another_one_for_another_seed(model: Model) -> None:
     sizes = (2, 16, 2)
     with one_thread():
@@ -157,6 +173,7 @@ def test_few_measured_designs_are_used_each_where_it_is_feasible_and_the_best_of
     assert y[which, 0] == pytest.approx(best)
 
 
+@pytest.mark.usefixtures("short")
 def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
     problem = Problem("never", wavy().space.variables, Objective("f"), [Constraint("c", "<=", low=-2.0, high=-1.0)])
 
@@ -164,7 +181,7 @@ def test_a_network_is_made_where_no_measured_design_obeys_anything() -> None:
         row = simulate_wavy(point)
         return {"f": row["f"], "c": row["c"]}
 
-    model = model_of(problem, simulate, 40, DEFAULT)
+    model = model_of(problem, simulate, 20, DEFAULT.replace(library=8))
     assert distillation._best_measured_designs(model.solver, THETA[:, :1], 0.98) is None
     assert model.pcm.designs(torch.from_numpy(THETA[:, :1])).isfinite().all()
 
@@ -192,12 +209,14 @@ def test_limits_are_obeyed_far_along_a_valley() -> None:
     assert judged(model, simulate, theta[reached])[1].mean() > 0.95
 
 
+@pytest.mark.usefixtures("short")
 def test_nothing_continuous_is_learned_as_it_is() -> None:
     model = model_of(lattice(), simulate_lattice, 20, DEFAULT)
     theta = THETA[:300, :1]
     assert judged(model, simulate_lattice, theta)[1].mean() > 0.9
 
 
+@pytest.mark.usefixtures("short")
 def test_designs_stay_where_the_simulator_does_not_fail() -> None:
     problem = valley()
     rows = evaluated(problem, simulate_valley, 90).rows
@@ -210,6 +229,7 @@ def test_designs_stay_where_the_simulator_does_not_fail() -> None:
     assert np.mean(found > 0.4) < 0.05
 
 
+@pytest.mark.usefixtures("short")
 def test_failures_hold_designs_back_where_no_limit_does() -> None:
     whole = valley()
     problem = Problem("free", whole.variables, whole.objective, [Constraint("c", "<=", low=5.0, high=9.0)])
@@ -223,6 +243,7 @@ def test_failures_hold_designs_back_where_no_limit_does() -> None:
     assert np.mean(found) > 0.0  # The optimum, at 0.6, is on the other side.
 
 
+@pytest.mark.usefixtures("short")
 def test_thresholds_that_nothing_meets_do_no_harm() -> None:
     strict = Problem(
         "strict",

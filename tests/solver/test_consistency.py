@@ -8,7 +8,7 @@ import pytest
 from cbabo import Model, Settings, Study, problems
 from cbabo.domain.query import Query
 from cbabo.numerics.quasirandom import sobol
-from cbabo.solver.consistency import consistent
+from cbabo.solver.consistency import consistent, full_answers
 from cbabo.solver.continuous import SolverAnswer
 
 
@@ -58,3 +58,17 @@ def test_a_verified_answer_is_left_only_for_less_expected_loss(model: Model) -> 
     found = solver.predict(solver.bound(query.theta)[0], 0.98)
     slightly_worse = SolverAnswer(found.x, found.objective + 1e-5, 1.0, measured=0)
     assert consistent(model.fast_map, query, (slightly_worse,), 0.98)[0].measured == 0
+
+
+def test_a_full_answer_is_never_worse_than_the_fast_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the solver ends in a worse optimum, it starts again from the fast answer."""
+    query = Query.at(model.problem.box, sobol(2, 5, 64).numpy())
+    fast = consistent(model.fast_map, query, model.fast_map.answers(query, 0.98), 0.98)
+    reached = [i for i, f in enumerate(fast) if f.probability >= 0.98 - 1e-6 and f.measured is None]
+    worse = tuple(SolverAnswer(f.x, f.objective + 0.3, f.probability) for f in fast)
+    monkeypatch.setattr(model.solver, "answers", lambda query, probability: worse)
+    full = full_answers(model.fast_map, query, 0.98)
+    assert len(reached) > 3
+    for i in reached:
+        assert full[i].objective <= fast[i].objective + 1e-6
+        assert full[i].probability >= 0.98 - 1e-6

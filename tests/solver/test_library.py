@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -15,9 +15,10 @@ from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver import library as library_module
 from cbabo.solver.batched import BatchedPosterior
+from cbabo.solver.building import build_library, reviewed
 from cbabo.solver.consistency import consistent
 from cbabo.solver.continuous import SolverAnswer
-from cbabo.solver.library import FastMap, build_library
+from cbabo.solver.library import FastMap, Library
 from learned import Simulate, asked, cornered, edged, model_of
 from simulators import lattice, make_beam, simulate_beam, simulate_lattice, simulate_valley, simulate_wavy, valley, wavy
 
@@ -276,3 +277,22 @@ def test_the_same_library_every_time(model: Model) -> None:
     one, two = (build_library(model.solver, 0.98, 20, 3) for _ in range(2))
     for name in ("theta", "x", "mean", "curvature", "multipliers", "margin"):
         assert np.array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_an_entry_in_a_worse_optimum_is_replaced_by_its_answer_from_the_others(model: Model) -> None:
+    library = model.fast_map.library
+    bad = Library(**{f.name: getattr(library, f.name).copy() for f in fields(library)})
+    for name in ("x", "mean", "std", "slope", "curvature", "multipliers", "margin"):
+        getattr(bad, name)[1] = getattr(library, name)[0]  # The most relaxed limits answered by the strictest's design.
+    fast_map = FastMap(model.solver, bad)
+    values = [fast_map.values(each, 0.98)[1] for each in (library, bad, reviewed(fast_map, 0.98))]
+    assert values[1] > values[0] + 0.1
+    assert values[2] == pytest.approx(values[0], abs=1e-2)
+
+
+def test_fast_answers_are_approximate_unless_they_are_measured(model: Model) -> None:
+    query = model.problem.box.from_theta(model.fast_map.library.theta)
+    assert not model.predict_many(query[:3]).approximate.any()
+    fast = model.predict_many(query, fast=True)
+    assert fast.approximate.any()
+    assert [fast.answer(i).approximate for i in range(len(fast))] == [i not in fast.measured for i in range(len(fast))]

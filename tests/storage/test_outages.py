@@ -78,7 +78,7 @@ def test_other_commands_fail_fast(beam: Problem, url: str, impatient: None) -> N
             began = time.monotonic()
             with pytest.raises(StorageError, match="is another program keeping it locked"):
                 write()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 20
 
 
 def test_a_run_does_not_wait_for_ever(
@@ -90,7 +90,7 @@ def test_a_run_does_not_wait_for_ever(
         began = time.monotonic()
         with pytest.raises(StorageError, match="does not answer"):
             study.ask()
-        assert 0.3 <= time.monotonic() - began < 5
+        assert 0.3 <= time.monotonic() - began < 20
     study.run(simulate_beam, budget=1)  # its lock could not be released, but this process no longer holds it
 
 
@@ -108,7 +108,7 @@ def test_what_does_not_pass_is_not_waited_for() -> None:
     began = time.monotonic()
     with pytest.raises(OutageError):
         persist(fail, 60.0, lambda: True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("applied", [True, False])

@@ -31,12 +31,10 @@ from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
 from cbabo.storage.lock import STALE_SECONDS, Holder, write_holder
 from postgres import PASSWORD, Server, _find_programs, _initialise, _open_directory, _somebody, postgres, postgres_url
-from simulators import simulate_beam
+from simulators import simulate_awkward, simulate_beam
 from upgrades import check_upgrade
 
 __all__ = ["postgres", "postgres_url"]  # fixtures
-
-pytestmark = pytest.mark.xdist_group("postgres")
 
 TESTS = str(Path(__file__).parents[1])
 
@@ -100,13 +98,6 @@ def _bits(values) -> list[tuple[str, str]]:
     return [(name, float(value).hex()) for name, value in values.items()]
 
 
-def awkward(point: dict[str, float]) -> dict[str, float]:
-    """The beam with numbers at the ends of what a float can hold, and failures."""
-    if (current_evaluation.get() or 0) % 7 == 0:
-        raise ValueError("mesh did not converge")
-    return {**simulate_beam(point), "tiny": 5e-324, "huge": 1.7976931348623157e308, "minus zero": -0.0}
-
-
 @pytest.fixture
 def study(beam: Problem, postgres_url: str) -> Study:
     return Study.create(beam, postgres_url)
@@ -130,7 +121,7 @@ def test_every_verb_of_a_study(study: Study, beam: Problem, postgres_url: str) -
     first, second = study.ask(2)
     study.tell(first.id, simulate_beam(first.point))
     study.tell(second.id, failed="mesh did not converge")
-    study.run(simulate_beam, budget=40, in_process=True)
+    study.run(simulate_beam, budget=18, in_process=True)
 
     again = Study.create(beam, postgres_url)
     assert again.problem == beam
@@ -143,8 +134,8 @@ def test_every_verb_of_a_study(study: Study, beam: Problem, postgres_url: str) -
         (3, "run", "failed"),
         (4, "run", "complete"),
     ]
-    assert len(opened.complete) == 40
-    assert opened.requested == 40
+    assert len(opened.complete) == 18
+    assert opened.requested == 18
     assert opened[3].outputs == simulate_beam(dict(opened[3].point))
 
 
@@ -158,12 +149,12 @@ def test_the_same_study_on_sqlite_and_on_postgresql_is_the_same_to_the_last_bit(
     for storage in (url, postgres_url):
         study = Study.create(beam, storage, seed=2**70 + 3)
         study.add(old)
-        study.run(awkward, budget=43, workers=workers)
+        study.run(simulate_awkward, budget=23, workers=workers)
     on_sqlite, on_postgres = (Study.open(storage, "beam") for storage in (url, postgres_url))
     assert on_postgres.seed == 2**70 + 3
     assert content(on_postgres.evaluations) == content(on_sqlite.evaluations)
-    assert len(on_postgres.evaluations) == 45
-    assert len(on_postgres.evaluations.failed) == 6
+    assert len(on_postgres.evaluations) == 25
+    assert len(on_postgres.evaluations.failed) == 3
 
 
 def test_the_migrations_end_in_the_tables_that_the_code_uses(postgres_url: str) -> None:
@@ -177,11 +168,21 @@ def test_the_migrations_end_in_the_tables_that_the_code_uses(postgres_url: str) 
 # ---- one optimiser at a time
 
 
-def test_a_second_optimiser_is_refused_while_the_first_is_alive(
+def test_while_one_optimises_readers_are_welcome_and_a_second_optimiser_is_refused(
     study: Study, postgres_url: str, tmp_path: Path
 ) -> None:
-    with Driver(postgres_url, tmp_path, budget=40, pause=0.5) as driver:
+    with Driver(postgres_url, tmp_path, budget=1000, pause=0.1) as driver:
         driver.wait_for(1)
+        seen = [0]
+
+        def read() -> bool:
+            reader = Study.open(postgres_url, "beam")
+            seen.append(len(reader.evaluations))
+            assert reader.optimiser == f"process {driver.process.pid} on {os.uname().nodename}"
+            return seen[-1] > seen[1] > 0
+
+        wait_until(read)
+        assert seen == sorted(seen)
         with pytest.raises(StudyLockedError, match=rf"being optimised by process {driver.process.pid} on ") as refusal:
             study.run(simulate_beam, budget=40)
         assert "\n" not in str(refusal.value)
@@ -194,9 +195,9 @@ def test_a_second_optimiser_is_refused_while_the_first_is_alive(
 def test_after_a_kill_the_next_takes_over_at_once_and_resumes(
     study: Study, beam: Problem, url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    with Driver(postgres_url, tmp_path, budget=36, pause=0.02) as quick:
+    with Driver(postgres_url, tmp_path, budget=20, pause=0.02) as quick:
         quick.wait_for(5)
-    with Driver(postgres_url, tmp_path, budget=36, pause=60) as hanging:
+    with Driver(postgres_url, tmp_path, budget=20, pause=60) as hanging:
         hanging.wait_for(1)
         stored = {row.id for row in study.evaluations.complete}
     (interrupted,) = study.evaluations.running
@@ -205,11 +206,11 @@ def test_after_a_kill_the_next_takes_over_at_once_and_resumes(
 
     told: list[int] = []
     times = [time.monotonic()]
-    study.run(simulate_beam, budget=36, on_result=lambda row: (told.append(row.id), times.append(time.monotonic())))
-    assert times[1] - times[0] < 10  # no waiting for a heartbeat
-    assert told == list(range(interrupted.id, 37))  # the interrupted one first, and nothing that was stored
+    study.run(simulate_beam, budget=20, on_result=lambda row: (told.append(row.id), times.append(time.monotonic())))
+    assert times[1] - times[0] < 20  # no waiting for a heartbeat
+    assert told == list(range(interrupted.id, 21))  # the interrupted one first, and nothing that was stored
     whole = Study.create(beam, url)
-    whole.run(simulate_beam, budget=36, in_process=True)
+    whole.run(simulate_beam, budget=20, in_process=True)
     assert content(study.evaluations) == content(whole.evaluations)
 
 
@@ -217,7 +218,7 @@ def test_killed_again_and_again_with_workers(study: Study, postgres_url: str, tm
     code = DRIVER.replace("budget={budget})", "budget={budget}, workers=2, asynchronous=True)")
     for number, goal in enumerate((2, 14)):
         log = tmp_path / f"log-{number}"
-        words = code.format(tests=TESTS, log=str(log), pause=0.03, url=postgres_url, budget=40)
+        words = code.format(tests=TESTS, log=str(log), pause=0.03, url=postgres_url, budget=24)
         driver = subprocess.Popen([sys.executable, "-c", words])
         try:
             wait_until(lambda goal=goal: len(study.evaluations.complete) >= goal)
@@ -225,28 +226,13 @@ def test_killed_again_and_again_with_workers(study: Study, postgres_url: str, tm
             driver.kill()
             driver.wait()
     before = {row.id: row for row in study.evaluations.complete}
-    study.run(simulate_beam, budget=40, workers=2)
+    study.run(simulate_beam, budget=24, workers=2)
     after = {row.id: row for row in study.evaluations}
-    assert sorted(after) == list(range(1, 41))
+    assert sorted(after) == list(range(1, 25))
     assert all(row.state == "complete" for row in after.values())
     assert all(after[number] == row for number, row in before.items())
     different = {tuple(row.point.items()) for row in after.values()}
-    assert len(different) == 39  # one design is measured twice, to detect noise
-
-
-def test_readers_are_welcome_while_a_run_is_under_way(study: Study, postgres_url: str, tmp_path: Path) -> None:
-    with Driver(postgres_url, tmp_path, budget=1000, pause=0.01) as driver:
-        driver.wait_for(3)
-        seen = []
-        for _ in range(5):
-            began = time.monotonic()
-            reader = Study.open(postgres_url, "beam")
-            seen.append(len(reader.evaluations))
-            assert reader.optimiser == f"process {driver.process.pid} on {os.uname().nodename}"
-            assert time.monotonic() - began < 5
-            time.sleep(0.1)
-        assert seen == sorted(seen)
-        assert seen[-1] > seen[0] > 0
+    assert len(different) == 23  # one design is measured twice, to detect noise
 
 
 def test_a_reader_does_not_wait_for_a_writer(study: Study, postgres_url: str) -> None:
@@ -567,7 +553,7 @@ def test_reading_fails_fast_while_the_server_is_away(restarting: Restarting, bea
         began = time.monotonic()
         with pytest.raises(StorageError, match="does not answer"):
             study.evaluations.to_frame()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
     finally:
         restarting.start()
     assert len(study.evaluations) == 0
@@ -678,7 +664,7 @@ def test_older_revisions_are_upgraded_with_their_rows(postgres_url: str, revisio
 
 
 def test_damage_is_found_in_postgresql_too(study: Study, postgres: Server, postgres_url: str) -> None:
-    study.run(awkward, budget=8, in_process=True)
+    study.run(simulate_awkward, budget=8, in_process=True)
     study.forget([2], "why \x00 not")
     assert find_damage(Database.open(postgres_url)) == []
     before = {row.id: row for row in study.evaluations}

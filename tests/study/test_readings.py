@@ -23,7 +23,7 @@ BARS = Problem(
     Objective("mass"),
     [Constraint("stress", "<=", low=1.0, high=4.0, nominal=2.0)],
 )
-QUICK = Settings.default().replace(initial_evaluations=8)
+QUICK = Settings.default().replace(initial_evaluations=8, library=16)
 
 
 def stresses(point: dict[str, float]) -> list[float]:

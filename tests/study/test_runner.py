@@ -18,6 +18,7 @@ from cbabo.errors import EvaluationError, InputError, RunStoppedError, StudyErro
 from learned import QUICK
 from simulators import simulate_beam, simulate_valley, valley
 
+DEFAULT = Settings.default().replace(initial_evaluations=30)
 WIDE = Settings.paper().replace(inner_steps=10, horizon=6)
 """The paper's method with its own network, whose matrices are large enough for several threads."""
 
@@ -107,8 +108,8 @@ def learned(study: Study) -> int:
         (QUICK, False, (7, 30, 33, 33, 57, 60)),
         (QUICK, True, (7, 30, 33, 33, 57, 60)),
         (WIDE, False, (12, 31, 40)),
-        (Settings.default(), False, (7, 30, 33, 33, 42, 45)),
-        (Settings.default(), True, (7, 30, 33, 33, 42, 45)),
+        (DEFAULT, False, (7, 30, 33, 33, 42, 45)),
+        (DEFAULT, True, (7, 30, 33, 33, 42, 45)),
     ],
     ids=["quick", "quick, asynchronous", "wide", "default", "default, asynchronous"],
 )
@@ -128,10 +129,10 @@ def test_a_budget_spent_in_pieces_gives_the_same_to_the_last_bit(
 @pytest.mark.parametrize(
     ("settings", "asynchronous", "kills", "budget"),
     [
-        (WIDE, False, [("evaluating", 33), ("learning", 40)], 45),
-        (QUICK, True, [("stored", 37)], 42),
-        (Settings.default(), False, [("stored", 37), ("learning", 40), ("evaluating", 43)], 45),
-        (Settings.default(), True, [("evaluating", 33), ("learning", 40)], 45),
+        (WIDE, False, [("learning", 40)], 45),
+        (QUICK, True, [("learning", 40)], 45),
+        (DEFAULT, False, [("stored", 37), ("learning", 40), ("evaluating", 43)], 45),
+        (DEFAULT, True, [("evaluating", 38)], 45),
     ],
     ids=["wide", "quick, asynchronous", "default", "default, asynchronous"],
 )
@@ -256,7 +257,7 @@ def test_any_executor_will_do(study: Study) -> None:
 
 def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
     """With the default settings, asynchronously, with four evaluations in flight; but one initial design, to detect noise."""
-    study = Study.create(valley(), url, settings=Settings.default())
+    study = Study.create(valley(), url, settings=DEFAULT)
 
     def slow(point: dict[str, float]) -> dict[str, float]:
         time.sleep(0.02)
@@ -272,7 +273,7 @@ def test_nothing_is_measured_twice_while_others_are_under_way(url: str) -> None:
 
 
 def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str) -> None:
-    study = Study.create(valley(), url, settings=Settings.default())
+    study = Study.create(valley(), url, settings=DEFAULT)
     study.run(simulate_valley, budget=30)
     first, second = study.ask(5), study.ask(5)
     points = [t.point for t in (*first, *second)]
@@ -284,7 +285,7 @@ def test_asked_and_not_yet_told_is_pending_for_the_default_settings_too(url: str
 
 def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
     running: list[tuple[int, int]] = []
-    lock = threading.Lock()
+    lock, several = threading.Lock(), threading.Event()
     active = 0
 
     def watch(point: dict[str, float]) -> dict[str, float]:
@@ -293,8 +294,12 @@ def test_the_pending_ones_are_known_and_batches_wait(study: Study) -> None:
 
         with lock:
             active += 1
-            running.append((current_evaluation.get() or 0, active))
-        time.sleep(0.1)
+            number = current_evaluation.get() or 0
+            running.append((number, active))
+            if active > 4:
+                several.set()
+        several.wait(60)
+        time.sleep(0.1 if number > 30 else 0.0)
         with lock:
             active -= 1
         return simulate_beam(point)
@@ -332,25 +337,25 @@ def take_a_while(point: dict[str, float]) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_time_in_an_executors_queue_does_not_count(study: Study, kind: type[Executor]) -> None:
-    """The last of ten waits for 1.35 s, more than the limit; the start of a process does not count either."""
+    """The last of sixteen waits for 2.25 s, more than the limit; the start of a process does not count either."""
     with kind(1) as executor:
-        study.run(take_a_while, budget=10, executor=executor, workers=10, timeout=1.0)
+        study.run(take_a_while, budget=16, executor=executor, workers=16, timeout=2.0)
     assert [row.failure for row in study.evaluations.failed] == []
-    assert all(row.seconds is not None and row.seconds < 1.0 for row in study.evaluations)
+    assert all(row.seconds is not None and row.seconds < 2.0 for row in study.evaluations)
 
 
 def slow_at_two(point: dict[str, float]) -> dict[str, float]:
     from cbabo.domain.current import current_evaluation
 
     if current_evaluation.get() == 2:
-        time.sleep(2.0)
+        time.sleep(5.0)
     return simulate_beam(point)
 
 
 def test_a_process_pool_gets_its_time_kept_too(study: Study) -> None:
     with ProcessPoolExecutor(2) as executor:
-        study.run(slow_at_two, budget=6, executor=executor, workers=6, timeout=0.5)
-    assert [(row.id, row.failure) for row in study.evaluations.failed] == [(2, "no answer within 0.5 s")]
+        study.run(slow_at_two, budget=6, executor=executor, workers=6, timeout=2.0)
+    assert [(row.id, row.failure) for row in study.evaluations.failed] == [(2, "no answer within 2 s")]
 
 
 def test_a_run_whose_workers_all_hang_stops_and_blames_no_design(study: Study) -> None:

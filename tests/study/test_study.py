@@ -142,9 +142,10 @@ def test_old_runs_come_in_and_top_up_the_initial_design(study: Study) -> None:
     assert (frame["load"] == 2.0).all()
     assert study.evaluations.requested == 0
     assert study.add(pd.DataFrame(rows)).known == 8
-    study.ask(22)
-    assert [len(row.point) for row in study.evaluations.running] == [2] * 22
-    assert study._store.learner()[0] == 1  # 8 imported and 22 asked: one Latin hypercube so far
+    missing = study.settings.first_batch(2, focused=False) - 8
+    study.ask(missing)
+    assert [len(row.point) for row in study.evaluations.running] == [2] * missing
+    assert study._store.learner()[0] == 1  # Imported and asked together are one Latin hypercube so far.
     study.ask(1)
     assert study._store.learner()[0] == 2
 
@@ -516,7 +517,7 @@ test_the_tell_state_machine = TellMachine.TestCase
 # ---- with the default settings
 
 
-DEFAULT = Settings.default().replace(library=32)
+DEFAULT = Settings.default().replace(library=8)
 
 
 @pytest.fixture
@@ -524,36 +525,49 @@ def solving(beam: Problem, url: str) -> Study:
     return Study.create(beam, url, settings=DEFAULT)
 
 
+@pytest.fixture(scope="module")
+def after_a_default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("default") / "study.db"
+    Study.create(make_beam(), f"sqlite:///{path}", settings=DEFAULT).run(simulate_beam, budget=27, in_process=True)
+    return path
+
+
+@pytest.fixture
+def solved(after_a_default_run: Path, url: str) -> Study:
+    """A study of 27 evaluations, each time a fresh copy."""
+    copy(after_a_default_run, Path(url.removeprefix("sqlite:///")))
+    return Study.open(url, "beam")
+
+
 def test_a_default_model_is_a_pure_reading_too(beam: Problem, tmp_path: Path, evaluate) -> None:
     read, unread = (
         Study.create(beam, f"sqlite:///{tmp_path}/{name}.db", settings=DEFAULT) for name in ("read", "unread")
     )
-    for budget in (20, 32, 40):
+    for budget in (14, 17, 22):
         read.run(evaluate, budget=budget, in_process=True)
         before = stored(f"sqlite:///{tmp_path}/read.db")
         model = read.model()
         model.predict(AT), model.predict_many([[5.0, 3.0]], fast=True).to_frame()
         assert stored(f"sqlite:///{tmp_path}/read.db") == before
         assert read.model().predict(AT) == model.predict(AT)
-    unread.run(evaluate, budget=40, in_process=True)
+    unread.run(evaluate, budget=22, in_process=True)
     assert [row.point for row in read.evaluations] == [row.point for row in unread.evaluations]
     assert read._store.learner() == unread._store.learner()
 
 
-def test_the_next_answer_knows_a_refinement(solving: Study, evaluate) -> None:
-    solving.run(evaluate, budget=35, in_process=True)
+def test_the_next_answer_knows_a_refinement(solved: Study, evaluate) -> None:
     for at in (AT, {"stress": 2.0, "frequency": 4.0}, {"stress": 8.0, "frequency": 2.5}):
-        refined = solving.refine(at, evaluate, in_process=True)
+        refined = solved.refine(at, evaluate, in_process=True)
         assert refined.verified
         assert refined.feasible
-        again = solving.model().predict(at)
+        again = solved.model().predict(at)
         assert again.objective.mean <= refined.objective.mean + 1e-9
         assert again.probability_feasible >= 0.97
         known = evaluate(again.point)
         assert known["stress"] <= at["stress"] + 1e-6
         assert known["frequency"] >= at["frequency"] - 1e-6
-    assert {row.kind for row in solving.evaluations[35:]} <= {"refine"}
-    assert solving.evaluations.requested == 35
+    assert {row.kind for row in solved.evaluations[27:]} <= {"refine"}
+    assert solved.evaluations.requested == 27
 
 
 def test_old_runs_are_answered_from_at_once(solving: Study, evaluate) -> None:
@@ -572,11 +586,11 @@ def test_a_focus_draws_evaluations_to_its_thresholds(beam: Problem, tmp_path: Pa
     focused = Study.create(beam, f"sqlite:///{tmp_path}/focused.db", settings=DEFAULT, focus=pd.DataFrame([at]))
     whole = Study.create(beam, f"sqlite:///{tmp_path}/whole.db", settings=DEFAULT)
     for study in (focused, whole):
-        study.run(evaluate, budget=45, in_process=True)
+        study.run(evaluate, budget=30, in_process=True)
     best = np.sqrt(6.0)  # the width at which the stress is 2 without ribs
 
     def near(study: Study) -> int:
-        return sum(abs(row.point["width"] - best) < 0.05 for row in study.evaluations[30:])
+        return sum(abs(row.point["width"] - best) < 0.05 for row in study.evaluations[15:])
 
     assert near(focused) > near(whole)
     incumbent = focused.evaluations.best(at)
@@ -584,17 +598,19 @@ def test_a_focus_draws_evaluations_to_its_thresholds(beam: Problem, tmp_path: Pa
     assert incumbent.outputs["mass"] < 6.2
 
 
-def test_failures_do_not_stop_the_defaults(solving: Study, evaluate) -> None:
+def test_failures_do_not_stop_the_defaults(beam: Problem, url: str, evaluate) -> None:
+    study = Study.create(beam, url, settings=DEFAULT.replace(initial_evaluations=30))
+
     def brittle(point: dict[str, float]) -> dict[str, float]:
         if point["width"] > 2.6:
             raise ValueError("mesh")
         return evaluate(point)
 
-    solving.run(brittle, budget=60, in_process=True)
-    assert len(solving.evaluations) == 60
-    late = solving.evaluations[40:]
+    study.run(brittle, budget=60, in_process=True)
+    assert len(study.evaluations) == 60
+    late = study.evaluations[40:]
     assert sum(row.state == "failed" for row in late) <= 4
-    model = solving.model()
+    model = study.model()
     assert model.predict({"stress": 5.0, "frequency": 3.0}).point["width"] <= 2.65
 
 
@@ -602,14 +618,14 @@ def spent(study: Study) -> list[tuple[dict[str, float], dict[str, float]]]:
     return [(dict(row.point), dict(row.outputs)) for row in study.evaluations if row.kind == "refine"]
 
 
-@pytest.mark.parametrize("settings", [Settings.default().replace(library=16), QUICK], ids=["default", "paper"])
-def test_one_call_and_several_calls_refine_alike(beam: Problem, tmp_path: Path, evaluate, settings) -> None:
+@pytest.mark.parametrize("ran", ["after_a_default_run", "after_a_run"], ids=["default", "paper"])
+def test_one_call_and_several_calls_refine_alike(
+    request: pytest.FixtureRequest, tmp_path: Path, evaluate, ran: str
+) -> None:
     """Verify, then improve in further calls: the error just measured counts, and no row is learned twice."""
     names = ("one", "several", "started")
-    one = Study.create(beam, f"sqlite:///{tmp_path}/one.db", settings=settings)
-    one.run(evaluate, budget=32, in_process=True)
-    for name in names[1:]:
-        copy(tmp_path / "one.db", tmp_path / f"{name}.db")
+    for name in names:
+        copy(request.getfixturevalue(ran), tmp_path / f"{name}.db")
     one, several, started = (Study.open(f"sqlite:///{tmp_path}/{name}.db", "beam") for name in names)
     at = {"stress": 4.3, "frequency": 3.1}
     whole = one.refine(at, evaluate, evaluations=3, in_process=True)
@@ -623,20 +639,18 @@ def test_one_call_and_several_calls_refine_alike(beam: Problem, tmp_path: Path, 
     assert all(row.thresholds == at for row in one.evaluations if row.kind == "refine")
 
 
-def test_a_refinement_for_other_limits_begins_anew(solving: Study, evaluate) -> None:
-    solving.run(evaluate, budget=32, in_process=True)
-    solving.refine({"stress": 4.3, "frequency": 3.1}, evaluate, evaluations=1, in_process=True)
-    before = len(solving.evaluations)
-    known = solving.model().predict({"stress": 6.0, "frequency": 3.0})
-    solving.refine({"stress": 6.0, "frequency": 3.0}, evaluate, evaluations=1, in_process=True)
-    made = solving.evaluations[before:]
+def test_a_refinement_for_other_limits_begins_anew(solved: Study, evaluate) -> None:
+    solved.refine({"stress": 4.3, "frequency": 3.1}, evaluate, evaluations=1, in_process=True)
+    before = len(solved.evaluations)
+    known = solved.model().predict({"stress": 6.0, "frequency": 3.0})
+    solved.refine({"stress": 6.0, "frequency": 3.0}, evaluate, evaluations=1, in_process=True)
+    made = solved.evaluations[before:]
     assert len(made) == (0 if known.verified else 1)
     assert all(dict(row.point) == known.point for row in made)
 
 
-def test_a_measured_design_that_breaks_a_limit_says_which_and_by_how_much(solving: Study, evaluate) -> None:
-    solving.run(evaluate, budget=32, in_process=True)
-    answer = solving.refine({"stress": 1.0, "frequency": 6.0}, evaluate, evaluations=1, in_process=True)
+def test_a_measured_design_that_breaks_a_limit_says_which_and_by_how_much(solved: Study, evaluate) -> None:
+    answer = solved.refine({"stress": 1.0, "frequency": 6.0}, evaluate, evaluations=1, in_process=True)
     assert answer.status == "measured"
     assert not answer.verified
     assert answer.probability_feasible == 0.0

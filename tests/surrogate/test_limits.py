@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import norm, t
 from torch import Tensor
 
 from cbabo import Constraint, Objective, Problem, Real
-from cbabo.surrogate.limits import Limits
+from cbabo.surrogate.limits import Limits, student_margin, student_probability, student_quantile
 from learned import evaluated
 from simulators import mirrored, simulate_mirrored, simulate_valley, valley
+
+STUDENT = t(4, scale=np.sqrt(0.5))
 
 
 def problem(*constraints: Constraint, direction: str = "minimize") -> Problem:
@@ -95,7 +99,7 @@ def test_probability_of_independent_limits_is_the_product() -> None:
     limits = Limits.of(problem(Constraint("u", "<=", low=0.0, high=2.0), Constraint("v", ">=", low=0.0, high=2.0)))
     mean, std = tensor([9.0, 0.7, 1.5], [9.0, -3.0, 0.0]), tensor([1.0, 0.5, 2.0], [1.0, 0.1, 0.3])
     theta = tensor([0.5, 0.25], [0.0, 1.0])  # u <= 1 and v >= 1.5; u <= 0 and v >= 0
-    expected = norm.logcdf((1 - 0.7) / 0.5) + norm.logcdf(0.0), norm.logcdf(30.0) + norm.logcdf(0.0)
+    expected = STUDENT.logcdf((1 - 0.7) / 0.5) + STUDENT.logcdf(0.0), STUDENT.logcdf(30.0) + STUDENT.logcdf(0.0)
     assert torch.allclose(limits.log_probability(mean, std, theta), tensor(list(expected))[0], rtol=1e-12)
 
 
@@ -117,7 +121,7 @@ def interval_probability(mean: float, std: float, low: float, high: float) -> fl
 )
 def test_two_limits_on_one_output_are_an_interval(mean: float, std: float, low: float, high: float) -> None:
     a, b = (low - mean) / std, (high - mean) / std
-    expected = norm.cdf(b) - norm.cdf(a) if a < 0 else norm.sf(a) - norm.sf(b)
+    expected = STUDENT.cdf(b) - STUDENT.cdf(a) if a < 0 else STUDENT.sf(a) - STUDENT.sf(b)
     assert interval_probability(mean, std, low, high) == pytest.approx(np.log(expected), rel=1e-9, abs=1e-12)
 
 
@@ -126,7 +130,7 @@ def test_probability_agrees_with_a_simulation() -> None:
     mean = tensor([0.0, 5.0, 50.0, 11.0, -2.0, 1.5, 1.0, 2.0])
     std = tensor([1.0, 2.0, 30.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     theta = tensor([0.7, 0.4, 0.9, 0.3])
-    draws = mean + std * torch.from_numpy(np.random.default_rng(1).standard_normal((400_000, 8)))
+    draws = mean + std * torch.from_numpy(np.random.default_rng(1).standard_t(4, (400_000, 8)) * np.sqrt(0.5))
     obeyed = (limits.excess(draws, torch.zeros_like(draws), theta.expand(len(draws), -1), 0.0) <= 0).all(1)
     probability = float(limits.log_probability(mean, std, theta).exp()[0])
     assert 0.05 < probability < 0.95
@@ -145,16 +149,30 @@ def test_the_tighter_of_two_limits_counts() -> None:
 
 
 @pytest.mark.parametrize("z", [-1e12, -1e6, -1e3, -40.0, 0.0, 9.0, 40.0, 1e6, 1e12])
-def test_tails_are_finite_and_so_are_their_derivatives(z: float) -> None:
+@pytest.mark.parametrize("distribution", [STUDENT, norm])
+def test_tails_are_finite_and_so_are_their_derivatives(z: float, distribution: Any) -> None:
     limits = Limits.of(problem(Constraint("y", "<=", low=0.0, high=1.0)))
     mean, std = tensor([0.0, -z]).requires_grad_(), tensor([1.0, 1.0]).requires_grad_()
-    value = limits.log_probability(mean, std, tensor([0.0]))
+    log_probability = limits.log_normal_probability if distribution is norm else limits.log_probability
+    value = log_probability(mean, std, tensor([0.0]))
     assert value.isfinite().all()
-    assert float(value.detach()) == pytest.approx(float(norm.logcdf(z)), rel=1e-9)
+    assert float(value.detach()) == pytest.approx(float(distribution.logcdf(z)), rel=1e-9)
     by_mean, by_std = (float(part[0, 1]) for part in torch.autograd.grad(value.sum(), (mean, std)))
-    slope = float(np.exp(norm.logpdf(z) - norm.logcdf(z))) if z > -1e3 else -z - 1.0 / z
-    assert by_mean == pytest.approx(-slope, rel=1e-6, abs=1e-300)
-    assert by_std == pytest.approx(-z * slope, rel=1e-6, abs=1e-300)
+    if abs(z) < 1e3:
+        slope = float(np.exp(distribution.logpdf(z) - distribution.logcdf(z)))
+    else:  # SciPy's own lose their digits there.
+        slope = (0.0 if z > 0 else -z - 1.0 / z) if distribution is norm else (0.0 if z > 0 else -4.0 / z)
+    assert by_mean == pytest.approx(-slope, rel=1e-5, abs=1e-12)
+    assert by_std == pytest.approx(-z * slope, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("probability", [1e-6, 0.2, 0.5, 0.8, 0.98, 0.999999])
+def test_quantiles_and_margins_are_those_of_the_stated_distribution(probability: float) -> None:
+    z = student_quantile(probability)
+    assert z == pytest.approx(float(STUDENT.ppf(probability)), rel=1e-9, abs=1e-12)
+    assert float(student_probability(np.array(z))) == pytest.approx(probability, rel=1e-9)
+    assert float(student_margin(STUDENT.pdf(z))) == pytest.approx(abs(z), rel=1e-6, abs=1e-6)
+    assert float(student_margin(np.array(1.0))) == 0.0  # A density that is never reached.
 
 
 @settings(max_examples=200, deadline=None)

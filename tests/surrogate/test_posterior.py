@@ -109,13 +109,15 @@ def test_a_constant_output_has_finite_deviations() -> None:
 
 
 def test_reported_deviations_are_those_of_true_errors() -> None:
-    """Calibrated on 40 designs of a rough output: at 400 others about two thirds lie within one deviation."""
-    posterior = posterior_of(evaluated(bumpy(), simulate_bumpy, 40), DEFAULT)
-    x = unit_points(400, 2, seed=5)
-    truth = np.array([simulate_bumpy(p)["c"] for p in bumpy().space.points(x.numpy())])
-    mean, std = (t.numpy()[:, 1] for t in posterior.natural(*posterior.surrogates.mean_and_std(x)))
-    share = float((np.abs(mean - truth) <= std).mean())
-    assert 0.5 < share < 0.97
+    """Calibrated on 40 designs of a rough output: at 400 others about two thirds lie within one deviation, on average of runs."""
+    shares = []
+    for seed in range(5):
+        posterior = posterior_of(evaluated(bumpy(), simulate_bumpy, 40, seed), DEFAULT)
+        x = unit_points(400, 2, seed=5)
+        truth = np.array([simulate_bumpy(p)["c"] for p in bumpy().space.points(x.numpy())])
+        mean, std = (t.numpy()[:, 1] for t in posterior.natural(*posterior.surrogates.mean_and_std(x)))
+        shares.append(float((np.abs(mean - truth) <= std).mean()))
+    assert 0.55 < np.mean(shares) < 0.85
 
 
 # ---- designs under way

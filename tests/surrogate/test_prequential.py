@@ -43,8 +43,8 @@ def test_few_errors_are_ignored_and_many_give_their_root_mean_square() -> None:
 def test_one_large_error_is_clipped_and_old_ones_are_dropped() -> None:
     warp = Warp.none(torch.ones(1, dtype=torch.float64))
     record = PrequentialErrors.none(1, 1)
-    for i in range(20):
-        x = doubles([i / 20.0])
+    for i in range(40):
+        x = doubles([i / 40.0])
         wild = 1e9 if i == 0 else 1.0
         record = record.with_predictions(x, doubles([0.0]), doubles([1.0])).measured(x, doubles([wild]), warp)
         if i == 4:

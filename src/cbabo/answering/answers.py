@@ -56,6 +56,10 @@ class Answer:
     """Standard deviation of one measurement of every noisy output, as it was found."""
     measurements: int = 0
     """How often this design was measured."""
+    probability_success: float = 1.0
+    """That the simulator returns at all; 1 once measured where no output is noisy, and where nothing has failed."""
+    approximate: bool = False
+    """Whether it is a fast answer that is no measured design: the full answer may be a slightly better design."""
 
     @property
     def verified(self) -> bool:

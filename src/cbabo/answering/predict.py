@@ -24,6 +24,7 @@ from cbabo.methods.settings import PaperSettings
 from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.surrogate.failures import failure_probability
 
 Source = Literal["pcm", "solver"]
 """What answers: the network alone, or the constrained solver."""
@@ -124,6 +125,22 @@ class Answers:
             chance[rows] = of_measured[np.arange(len(rows)), list(self.measured.values())]
         return chance
 
+    @cached_property
+    def probability_success(self) -> FloatArray:
+        """The probability, n, that the simulator returns at all; 1 for designs that were measured, unless outputs are noisy."""
+        fitted = self.fitted
+        chance = 1.0 - failure_probability(fitted.posterior.failure_model, fitted.evaluations, self.x).numpy()
+        if fitted.posterior.all_exact:
+            chance[list(self.measured)] = 1.0
+        return chance
+
+    @property
+    def approximate(self) -> NDArray[np.bool_]:
+        """Which of them (n) are fast answers, of which full ones may be slightly better designs; not measured designs."""
+        found = np.full(len(self), self.designs.fast)
+        found[list(self.measured)] = False
+        return found
+
     def measurements(self, i: int) -> int:
         """Return how often the design of one of them was measured."""
         counts = self.fitted.posterior.counts
@@ -158,7 +175,7 @@ class Answers:
         return (*self.notes, *dict.fromkeys(found))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table: limits, variables, mean and standard deviation of every output, probability of feasibility."""
+        """Return a table: limits, variables, mean and standard deviation of every output, probabilities."""
         problem = self._problem
         mean, std = self.moments
         columns = {f"limit {name}": self.thresholds[:, i] for i, name in enumerate(problem.box.names)}
@@ -166,7 +183,8 @@ class Answers:
         for name, at in self._columns.items():
             rows = np.arange(len(self))
             columns |= {name: mean[rows, at], f"{name} std": std[rows, at]}
-        return pd.DataFrame({**columns, "probability feasible": self.probability_feasible})
+        chances = {"probability feasible": self.probability_feasible, "probability success": self.probability_success}
+        return pd.DataFrame({**columns, **chances, "approximate": self.approximate})
 
     def answer(self, i: int) -> Answer:
         """Return one of them by itself."""
@@ -186,6 +204,8 @@ class Answers:
             warnings=(*self.query.warnings(i), *doubts, *self.notes),
             noise={n: s for n, s in zip(problem.outputs, self.fitted.posterior.noise.tolist(), strict=True) if s > 0},
             measurements=self.measurements(i),
+            probability_success=float(self.probability_success[i]),
+            approximate=bool(self.approximate[i]),
         )
 
     def _doubts(self, i: int) -> list[str]:

@@ -116,6 +116,8 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
         kinked_functions.cantilever_members: Recipe(best=1, others=1, shared=2),
         kinked_functions.truss10_members: Recipe(best=1, others=1, shared=2),
         kinked_functions.bridge21_members: Recipe(best=1, others=0, shared=1, passes=3),
+        kinked_functions.tower40_members: Recipe(best=1, others=0, shared=1, passes=2),
+        kinked_functions.frame21_members: Recipe(best=2, others=1, shared=2, passes=3),
     }
 )
 """Recipes of the functions with many local optima, or with one only; the others get the defaults."""

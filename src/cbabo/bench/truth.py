@@ -9,6 +9,7 @@ keane18 has no optimum where it is unbounded: there f is minus infinity and x is
 from __future__ import annotations
 
 import csv
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from scipy.stats import qmc
 from cbabo import problems
 from cbabo.bench.optima import Optimum, solve_all
 from cbabo.domain.constraints import ThresholdsLike
+from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
@@ -46,13 +48,13 @@ class Truth:
     """The problem's name."""
 
     thresholds: FloatArray
-    """The fixed thresholds, 100 x m in natural units."""
+    """The fixed thresholds, n x m in natural units; n is 100 for shipped problems."""
 
     f: FloatArray
-    """The best objective value at each, 100; minus infinity where the problem is unbounded."""
+    """The best objective value at each, n; minus infinity where the problem is unbounded."""
 
     x: FloatArray
-    """A best design at each, 100 x d in natural units; others may be as good; NaN where f is infinite."""
+    """A best design at each, n x d in natural units; others may be as good; NaN where f is infinite."""
 
     strictest: Optimum
     """The optimum where every limit is at its strictest."""
@@ -94,16 +96,36 @@ def write(name: str, directory: Path) -> Path:
     box = shipped.problem.box
     ends = box.from_theta(np.array([[0.0], [1.0]]) * np.ones(len(box.names)))
     thresholds = np.vstack([_thresholds(shipped), ends])
-    found = solve_all(shipped, thresholds)
     path = directory / f"{shipped.name}.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(_header(shipped))
-        labels = [*range(len(found) - len(ENDS)), *ENDS]
-        for label, limits, optimum in zip(labels, thresholds, found, strict=True):
-            table.writerow([label, *limits.tolist(), optimum.f, *optimum.x.tolist()])
+    path.write_text(written(shipped.problem, thresholds, solve_all(shipped, thresholds)), encoding="utf-8")
     _read.cache_clear()
     return path
+
+
+def written(problem: Problem, thresholds: FloatArray, found: Sequence[Optimum]) -> str:
+    """Return the text of a file: thresholds, the last two being the strictest and the most relaxed ones, and their optima."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_header(problem))
+    labels = [*range(len(found) - len(ENDS)), *ENDS]
+    for label, limits, optimum in zip(labels, thresholds, found, strict=True):
+        table.writerow([label, *limits.tolist(), optimum.f, *optimum.x.tolist()])
+    return text.getvalue()
+
+
+def parsed(problem: Problem, text: str) -> Truth:
+    """Return the optima that the text of a problem's file states."""
+    header, *rows = csv.reader(text.splitlines())
+    if header != _header(problem) or tuple(row[0] for row in rows[-2:]) != ENDS:
+        raise InputError(
+            f"truth of {problem.name!r}: expected the columns {', '.join(_header(problem))} and last the rows "
+            f"{' and '.join(ENDS)}, got {', '.join(header)}; restore the file from the package"
+        )
+    table = np.array([row[1:] for row in rows], dtype=np.float64)
+    table.flags.writeable = False
+    m = len(problem.constraints)
+    ends = [Optimum(float(row[m]), row[m + 1 :]) for row in table[-2:]]
+    return Truth(problem.name, table[:-2, :m], table[:-2, m], table[:-2, m + 1 :], *ends)
 
 
 def main(names: Sequence[str]) -> None:
@@ -127,22 +149,12 @@ def _thresholds(shipped: ShippedProblem) -> FloatArray:
 @cache
 def _read(shipped: ShippedProblem) -> Truth:
     file = resources.files("cbabo.bench") / "truths" / f"{shipped.optima_of or shipped.name}.csv"
-    header, *rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
-    if header != _header(shipped) or tuple(row[0] for row in rows[-2:]) != ENDS:
-        raise InputError(
-            f"truth of {shipped.name!r}: expected the columns {', '.join(_header(shipped))} and last the rows "
-            f"{' and '.join(ENDS)}, got {', '.join(header)}; restore {file.name} from the package"
-        )
-    table = np.array([row[1:] for row in rows], dtype=np.float64)
-    table.flags.writeable = False
-    m = len(shipped.problem.constraints)
-    ends = [Optimum(float(row[m]), row[m + 1 :]) for row in table[-2:]]
-    return Truth(shipped.name, table[:-2, :m], table[:-2, m], table[:-2, m + 1 :], *ends)
+    return parsed(shipped.problem, file.read_text(encoding="utf-8"))
 
 
-def _header(shipped: ShippedProblem) -> list[str]:
-    thetas = [f"theta{j}" for j, _ in enumerate(shipped.problem.constraints, start=1)]
-    return ["row", *thetas, "f_star", *shipped.problem.space.names]
+def _header(problem: Problem) -> list[str]:
+    thetas = [f"theta{j}" for j, _ in enumerate(problem.constraints, start=1)]
+    return ["row", *thetas, "f_star", *problem.space.names]
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ TUNING = AcquisitionTuning()
 
 def log_constrained_improvement(mean: Tensor, std: Tensor, limits: Limits, theta: Tensor, best: float | None) -> Tensor:
     """Return LogcEI (b) at theta (1 x k or b x k)."""
-    feasible = limits.log_probability(mean, std, theta.expand(len(mean), -1))
+    feasible = limits.log_normal_probability(mean, std, theta.expand(len(mean), -1))
     if best is None:
         return feasible
     u = (best - limits.goal * mean[:, 0]) / std[:, 0]

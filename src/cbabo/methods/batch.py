@@ -125,7 +125,7 @@ def _expected_gain(
     some = best.isfinite()
     gain = log_improvement((torch.where(some, best * scale + centre, 0.0) - f) / deviation) + (deviation / scale).log()
     theta = torch.from_numpy(query.theta)
-    chances = [posterior.limits.log_probability(mean, std, t.expand(len(pool), -1)) for t in theta]
+    chances = [posterior.limits.log_normal_probability(mean, std, t.expand(len(pool), -1)) for t in theta]
     value = torch.stack(chances, dim=1) + torch.where(some, gain, 0.0)
     return torch.logsumexp(value, 1).numpy()
 

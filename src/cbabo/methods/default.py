@@ -44,7 +44,7 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
-from cbabo.solver.consistency import consistent
+from cbabo.solver.consistency import consistent, full_answers
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
@@ -77,7 +77,8 @@ class DefaultMethod:
 
     def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
         """Fit warped and calibrated Gaussian processes, and the failure probability."""
-        return self._fit(evaluations, state, self.settings.initial_evaluations)
+        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=False)
+        return self._fit(evaluations, state, first)
 
     def propose(
         self,
@@ -117,11 +118,14 @@ class DefaultMethod:
         """Solve the surrogates' problem for each threshold, or answer from solved thresholds."""
         aim = self.settings.probability if probability is None else probability
         with one_thread():
-            found = (fitted.fast_map if fast else fitted.solver).answers(query, aim)
-            found = consistent(fitted.fast_map, query, found, aim)
+            fast_map = fitted.fast_map
+            if fast:
+                found = consistent(fast_map, query, fast_map.answers(query, aim), aim)
+            else:
+                found = full_answers(fast_map, query, aim)
         x = np.array([f.x for f in found]).reshape(-1, fitted.problem.space.dimension)
         measured = {i: f.measured for i, f in enumerate(found) if f.measured is not None}
-        return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim)
+        return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim, fast)
 
     def refine(
         self,

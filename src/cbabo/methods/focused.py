@@ -9,12 +9,13 @@ An answer is the solver's design without a margin: its measurement removes the s
 Once it was measured, its turn goes to an improvement. An improvement maximises the expected gain over the best measured designs
 (see `improvement`): ascents start from the best of designs anywhere, from the best around the incumbents, and from the solver's
 answers with several margins, which lie where a gain is most probable. Designs that are under way or chosen before count as
-measured at their posterior means.
+measured at their posterior means. Improvements are judged by deviations that calibration has not raised: it makes them as large
+as errors close to the data were, up to 20 times, and then everything far from the data would look as promising as not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solver
 from cbabo.solver.lattice import Lattice
 from cbabo.solver.mixed import solver_for
-from cbabo.surrogate.posterior import Posterior
+from cbabo.surrogate.posterior import Posterior, calibrated
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class FocusedTuning:
     """Distance to measured designs below which an answer would teach nothing."""
     same: float = 1e-6
     """The same of an improvement, which is measured for its own sake."""
+    failed: float = 0.02
+    """Distance to failed designs below which nothing is chosen while there is no failure model: a failure changes no surrogate,
+    so that the same design would be chosen again, and further off each failure tells more about where designs fail."""
     incumbent: float = 0.5
     """Probability of feasibility from which on a measured design is an incumbent: more likely feasible than not."""
 
@@ -96,19 +100,21 @@ def _choose(
     """Return the next design (d), an answer where one is wanted and new."""
     solver = solver_for(posterior)
     known = np.vstack([posterior.surrogates.x.numpy(), taken])
+    failed = _without_outcome(posterior, taken)
     bounds = solver.bound(query.theta)
     drawn = dict.fromkeys(random.choice(len(weights), size=TUNING.answered, p=weights).tolist())
     solutions = [solver.best(bounds[i]) for i in drawn]
     if answer:
         for solution in solutions:
-            if _distance(solution.x[None], known)[0] > TUNING.known:
+            at = solution.x[None]
+            if _distance(at, known)[0] > TUNING.known and _distance(at, failed)[0] > TUNING.failed:
                 return solution.x
     answers = [
         x
         for i, solution in zip(drawn, solutions, strict=True)
         for x in (solution.x, *(solver.with_margin(bounds[i], solution, p).x for p in TUNING.margins))
     ]
-    return _improvement(posterior, solver, query, weights, np.array(answers), known, random)
+    return _improvement(posterior, solver, query, weights, np.array(answers), known, failed, random)
 
 
 def _improvement(
@@ -118,14 +124,18 @@ def _improvement(
     weights: FloatArray,
     answers: FloatArray,
     known: FloatArray,
+    failed: FloatArray,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the design (d) of the largest expected gain that was not tried; answers: further designs from which to start."""
+    """Return the design (d) of the largest expected gain that was not tried; answers: further designs from which to start.
+
+    failed: designs that are kept away from, as long as there are others.
+    """
     s = posterior.surrogates
     x, f = s.x.numpy(), solver.z[:, 0] * float(s.scale[0]) + float(s.centre[0])
     rows = _incumbents(posterior, solver, query)
     best = np.where(rows < 0, np.inf, solver.goal * f[rows])
-    gain = ExpectedGain(posterior, *(torch.from_numpy(a) for a in (query.theta, best, weights)))
+    gain = ExpectedGain(_not_raised(posterior), *(torch.from_numpy(a) for a in (query.theta, best, weights)))
     centres = np.unique(x[rows[rows >= 0]], axis=0) if (rows >= 0).any() else answers
     anywhere = random.random((TUNING.anywhere, x.shape[1]))
     near = np.vstack([_around(centre, random) for centre in centres])
@@ -141,9 +151,20 @@ def _improvement(
         ends = np.vstack([ends, *(lattice.around(centre, 1) for centre in centres)])
     candidates, values = np.vstack([ends, pool]), np.concatenate([gain.values(ends), values])
     new = _distance(candidates, known) > TUNING.same
-    if new.any():  # A small lattice may be used up.
-        candidates, values = candidates[new], values[new]
+    away = new & (_distance(candidates, failed) > TUNING.failed)
+    for kept in (away, new):  # A small lattice may be used up.
+        if kept.any():
+            candidates, values = candidates[kept], values[kept]
+            break
     return np.asarray(candidates[values.argmax()])
+
+
+def _not_raised(posterior: Posterior) -> Posterior:
+    """Return the posterior with deviations as fitted where calibration has raised them."""
+    if posterior.kappa is None:
+        return posterior
+    raised = posterior.kappa.clamp_min(1.0)
+    return replace(posterior, surrogates=calibrated(posterior.surrogates, 1.0 / raised), kappa=posterior.kappa / raised)
 
 
 def _incumbents(posterior: Posterior, solver: Solver, query: Query) -> NDArray[np.int64]:
@@ -175,6 +196,15 @@ def _legal(posterior: Posterior, x: FloatArray) -> FloatArray:
     return np.asarray(snapped(posterior.problem.space, torch.from_numpy(x)).numpy())
 
 
+def _without_outcome(posterior: Posterior, taken: FloatArray) -> FloatArray:
+    """Return the taken designs (p x d) that neither the surrogates nor a failure model know of: those that failed."""
+    if posterior.failure_model is not None:
+        return taken[:0]
+    return taken[_distance(taken, posterior.surrogates.x.numpy()) > TUNING.same]
+
+
 def _distance(x: FloatArray, known: FloatArray) -> FloatArray:
-    """Return the largest difference of a coordinate (c) to the nearest known design (n x d)."""
+    """Return the largest difference of a coordinate (c) to the nearest known design (n x d); inf if there is none."""
+    if not len(known):
+        return np.full(len(x), np.inf)
     return np.asarray(cdist(x, known, "chebyshev").min(1))

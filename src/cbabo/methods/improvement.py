@@ -122,9 +122,9 @@ class ExpectedGain:
         """Return the gain (c) without failures, of means and deviations (c x q)."""
         p, s = self.posterior, self.posterior.surrogates
         b, c = len(self.theta), len(mean)
-        chance = p.limits.log_probability(mean.repeat(b, 1), std.repeat(b, 1), self.theta.repeat_interleave(c, 0)).view(
-            b, c
-        )
+        chance = p.limits.log_normal_probability(
+            mean.repeat(b, 1), std.repeat(b, 1), self.theta.repeat_interleave(c, 0)
+        ).view(b, c)
         f, deviation = p.limits.goal * mean[:, 0], std[:, 0]
         some = self.best.isfinite().unsqueeze(-1)
         u = (torch.where(some, self.best.unsqueeze(-1), 0.0) - f) / deviation

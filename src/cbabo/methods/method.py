@@ -28,8 +28,9 @@ from cbabo.network.pcm import PCM
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child_seed
 from cbabo.numerics.threads import one_thread
+from cbabo.solver.building import build_library
 from cbabo.solver.continuous import Solver
-from cbabo.solver.library import FastMap, Library, build_library
+from cbabo.solver.library import FastMap, Library
 from cbabo.solver.mixed import solver_for
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.posterior import FitState, Posterior
@@ -48,6 +49,8 @@ class Designs:
     """Which of them are measured designs, and the row of each among the posterior's evaluations."""
     aim: float | None
     """The probability of feasibility that was aimed at; None where the method aims at none."""
+    fast: bool = False
+    """Whether they are fast answers, of which full ones may differ."""
 
 
 @dataclass(frozen=True, eq=False)

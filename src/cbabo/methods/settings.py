@@ -14,7 +14,10 @@ from cbabo.domain.notation import number, sentence
 from cbabo.errors import InputError, shown
 
 FEWEST_INITIAL = 10
-"""Initial evaluations with a focus where there are five variables or less; two for each variable where there are more."""
+"""Initial evaluations, and one more for each variable; with a focus, at most two for each variable where there are more than
+five."""
+MOST_INITIAL = 30
+"""Initial evaluations at most: the paper's number."""
 
 
 class Settings(BaseModel):
@@ -31,10 +34,6 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
     method: ClassVar[str]
     """Name of the method that these settings belong to."""
-
-    initial_evaluations: int = Field(default=30, ge=2)
-    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it. Under the default method a study
-    with a focus starts with 10, or two for each variable, if these are fewer."""
 
     batch_size: int = Field(default=5, ge=1)
     """Evaluations proposed by one iteration; under the default method with a focus, no more than are evaluated at a time."""
@@ -66,10 +65,6 @@ class Settings(BaseModel):
     reward_weight: float = Field(default=50.0, ge=0)
     """lambda_r: reward for tightening a limit as asked, and penalty for loosening beyond the allowance."""
 
-    def first_batch(self, dimension: int, *, focused: bool) -> int:
-        """Return how many evaluations a study begins with, imported rows included."""
-        return self.initial_evaluations
-
     def next_batch(self, at_once: int | None, *, focused: bool) -> int:
         """Return how many designs an iteration proposes; at_once: how many will be evaluated at the same time, if known."""
         return self.batch_size
@@ -91,7 +86,7 @@ class Settings(BaseModel):
     @classmethod
     def _as_stated(cls, value: Any, info: ValidationInfo) -> Any:
         """Read numbers that came as text; a bool is no number."""
-        if cls.model_fields[str(info.field_name)].annotation not in (int, float):
+        if value is None or cls.model_fields[str(info.field_name)].annotation not in (int, float, int | None):
             return value
         if isinstance(value, bool):
             raise InputError(f"{info.field_name}: expected a number, got {value}")
@@ -150,6 +145,10 @@ class DefaultSettings(Settings):
 
     method: ClassVar[str] = "default"
 
+    initial_evaluations: int | None = Field(default=None, ge=2)
+    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it. Where none is stated, 10 and one
+    for each variable, 30 at most. A study with a focus starts with 10, or two for each variable, if these are fewer."""
+
     probability: float = Field(default=0.98, gt=0, lt=1)
     """Least probability of feasibility at which answers aim."""
 
@@ -176,8 +175,8 @@ class DefaultSettings(Settings):
 
     def first_batch(self, dimension: int, *, focused: bool) -> int:
         """Return how many evaluations a study begins with: fewer with a focus, which is served by designs chosen one by one."""
-        few = max(FEWEST_INITIAL, 2 * dimension)
-        return min(self.initial_evaluations, few) if focused else self.initial_evaluations
+        first = self.initial_evaluations or min(MOST_INITIAL, FEWEST_INITIAL + dimension)
+        return min(first, max(FEWEST_INITIAL, 2 * dimension)) if focused else first
 
     def next_batch(self, at_once: int | None, *, focused: bool) -> int:
         """Return how many designs an iteration proposes: with a focus no more than are evaluated at the same time."""
@@ -193,6 +192,9 @@ class PaperSettings(Settings):
     """
 
     method: ClassVar[str] = "paper"
+
+    initial_evaluations: int = Field(default=30, ge=2)
+    """Evaluations of the Latin hypercube that starts a study; imported rows count towards it."""
 
     recommend_candidates: int = Field(default=50_000, ge=1)
     """Thresholds tried by a recommendation."""
@@ -240,6 +242,10 @@ class PaperSettings(Settings):
     def measures_noise(self) -> bool:
         """Whether a design is measured twice to find out whether outputs are noisy; the paper's outputs are not."""
         return False
+
+    def first_batch(self, dimension: int, *, focused: bool) -> int:
+        """Return how many evaluations a study begins with, imported rows included."""
+        return self.initial_evaluations
 
     @property
     def training_steps(self) -> int:

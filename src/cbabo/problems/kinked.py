@@ -1,4 +1,4 @@
-"""The rough suite's problems with kinks: limits on the largest of many values, and behind a stop.
+"""The rough suite's problems with kinks: limits on the largest of many values, on members that buckle, and behind a stop.
 
 Each structure comes twice: with the largest of its members' values as one output, and, ending in "_members", with a limit on the
 values of all members. Both have the same optima.
@@ -69,6 +69,24 @@ KINKED: Final = (
         functions.bridge21_members,
         21,
         Piece(functions.bridge21_parts, (*(0,) * 42, *(1,) * 6)),
+    ),
+    *_both(
+        "tower40",
+        [*[(4.0, 60.0)] * 4, *[(1.0, 20.0)] * 4, (1.0, 4.0)],
+        [(0.5, 1.1), (20.0, 80.0)],
+        functions.tower40,
+        functions.tower40_members,
+        40,
+        Piece(functions.tower40_parts, (*(0,) * 160, 1)),
+    ),
+    *_both(
+        "frame21",
+        [(12.0, 60.0)] * 6,
+        [(80.0, 220.0), (8.0, 30.0)],
+        functions.frame21,
+        functions.frame21_members,
+        21,
+        Piece(functions.frame21_parts, (*(0,) * 84, 1)),
     ),
     *_both(
         "cantilever10",

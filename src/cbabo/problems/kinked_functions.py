@@ -1,4 +1,4 @@
-"""Functions with kinks: structures whose outputs are maxima over members, and a stop that is touched.
+"""Functions with kinks: structures whose outputs are maxima over members, a stop that is touched, and members that buckle.
 
 X: n x d designs in natural units. Functions that end in `_members` return each member's value, n x members, where the function
 without that ending returns the largest of them; those that end in `_parts` return the smooth values that members are largest of.
@@ -18,6 +18,10 @@ Values = tuple[FloatArray, FloatArray]
 
 MPA = 10.0
 """MPa in one kN/cm^2."""
+TUBE = 0.8
+"""Second moment of area of a tube whose wall is a tenth of its radius, as a multiple of its squared area."""
+YIELD = 235.0
+"""Yield stress of the tower's steel, MPa."""
 
 
 def _loads(size: int, *cases: dict[int, float]) -> FloatArray:
@@ -27,6 +31,13 @@ def _loads(size: int, *cases: dict[int, float]) -> FloatArray:
         for freedom, force in case.items():
             loads[freedom, column] = force
     return loads
+
+
+def _by_member(values: Values, members: int) -> Values:
+    """Group values, n x (members * each + 1), into the largest of each member; the last value stays as it is."""
+    f, c = values
+    each = c.shape[1] // members
+    return f, np.column_stack([c[:, :-1].reshape(len(c), members, each).max(axis=2), c[:, -1]])
 
 
 def _maximum(values: Values) -> Values:
@@ -94,6 +105,96 @@ def bridge21_members(X: FloatArray) -> Values:
 def bridge21(X: FloatArray) -> Values:
     """Mass; the largest stress, and the largest sag."""
     return _maximum(bridge21_members(X))
+
+
+# A tower of eight storeys with crossed braces: legs and braces in four groups each, of two storeys; variable width at the base.
+_STOREYS = 8
+_TOWER_BARS = np.array(
+    [
+        bar
+        for i in range(0, 2 * _STOREYS, 2)
+        for bar in [(i, i + 2), (i + 1, i + 3), (i, i + 3), (i + 1, i + 2), (i + 2, i + 3)]
+    ]
+)
+_TOWER_GROUPS = np.array([group for i in range(_STOREYS) for group in (i // 2, i // 2, *(4 + i // 2,) * 3)])
+_TOWER = Truss(
+    bars=_TOWER_BARS,
+    held=(0, 1, 2, 3),
+    loads=_loads(
+        4 * (_STOREYS + 1),
+        {4 * i: 6.0 for i in range(1, _STOREYS)} | {32: 30.0, 33: -60.0, 35: -60.0},
+        {33: -150.0, 35: -190.0, 34: -12.0},
+    ),
+)
+
+
+def tower40_parts(X: FloatArray) -> Values:
+    """Mass; for each of 40 bars in two load cases its stress by the yield and by the buckling stress; the shift of the top."""
+    areas, levels = X[:, _TOWER_GROUPS], np.linspace(0.0, 1.0, _STOREYS + 1)
+    half = 0.5 * (X[:, [8]] * (1.0 - levels) + 1.0 * levels)
+    nodes = np.zeros((len(X), 2 * _STOREYS + 2, 2))
+    nodes[:, 0::2, 0], nodes[:, 1::2, 0] = -half, half
+    nodes[:, :, 1] = np.repeat(2.0 * np.arange(_STOREYS + 1.0), 2)
+    forces, moved, lengths = _TOWER.solve(nodes, areas)
+    stress = MPA * forces / areas[:, :, None]
+    buckling = MPA * np.pi**2 * YOUNG * TUBE * areas / (100.0 * lengths) ** 2
+    parts = np.stack([np.abs(stress) / YIELD, -stress / buckling[:, :, None]], axis=3)
+    return MASS * (areas * lengths).sum(axis=1), np.column_stack([parts.reshape(len(X), 160), moved[:, 32, 0]])
+
+
+def tower40_members(X: FloatArray) -> Values:
+    """Mass; how far each of 40 bars is used, up to yielding or buckling; the shift of the top."""
+    return _by_member(tower40_parts(X), 40)
+
+
+def tower40(X: FloatArray) -> Values:
+    """Mass; how far the most used bar is used, up to yielding or buckling; the shift of the top."""
+    return _maximum(tower40_members(X))
+
+
+# A frame of two bays and three storeys: columns 0 to 8, and six beams of two halves each, loaded in the middle.
+def _frame() -> Frame:
+    columns = [(3 * level + i, 3 * level + i + 3) for level in range(3) for i in range(3)]
+    joints = [(6.0 * i, 3.5 * level) for level in range(4) for i in range(3)]
+    middles = [(6.0 * i + 3.0, 3.5 * level) for level in (1, 2, 3) for i in range(2)]
+    halves = [
+        half
+        for number, (level, i) in enumerate((level, i) for level in (1, 2, 3) for i in range(2))
+        for half in ((3 * level + i, 12 + number), (12 + number, 3 * level + i + 1))
+    ]
+    gravity = {3 * (12 + number) + 1: -80.0 for number in range(6)}
+    wind = {3 * 3: 25.0, 3 * 6: 30.0, 3 * 9: 20.0}
+    return Frame(
+        nodes=np.array([*joints, *middles]),
+        beams=np.array([*columns, *halves]),
+        held=tuple(range(9)),
+        loads=_loads(54, {k: 1.35 * v for k, v in gravity.items()}, gravity | wind),
+    )
+
+
+_FRAME = _frame()
+_FRAME_GROUPS = np.array([0, 1, 0, 2, 3, 2, 2, 3, 2, *(4,) * 8, *(5,) * 4])
+
+
+def frame21_parts(X: FloatArray) -> Values:
+    """Mass; the stress at both ends of each of 21 beams in two load cases, and the drift of the top under wind."""
+    depth = X[:, _FRAME_GROUPS]
+    areas, inertias = 0.12 * depth**2, 0.02 * depth**4
+    axial, moments, moved = _FRAME.solve(areas, inertias)
+    bending = 100.0 * np.abs(moments) / (2.0 * inertias / depth)[:, :, None, None]
+    stress = MPA * (np.abs(axial / areas[:, :, None])[:, :, None] + bending)
+    lengths = np.linalg.norm(_FRAME.nodes[_FRAME.beams[:, 1]] - _FRAME.nodes[_FRAME.beams[:, 0]], axis=1)
+    return MASS * (areas * lengths).sum(axis=1), np.column_stack([stress.reshape(len(X), 84), moved[:, 27, 1]])
+
+
+def frame21_members(X: FloatArray) -> Values:
+    """Mass; the largest stress of each of 21 beams, and the drift of the top."""
+    return _by_member(frame21_parts(X), 21)
+
+
+def frame21(X: FloatArray) -> Values:
+    """Mass; the largest stress, and the drift of the top."""
+    return _maximum(frame21_members(X))
 
 
 # A cantilever of 5 m in segments of equal length, loaded at its end: a width (cm) and a height (cm) for each segment.

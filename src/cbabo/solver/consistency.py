@@ -13,7 +13,7 @@ better, is probable enough, and is at least as probable for these limits as for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,11 +37,29 @@ class ConsistencyTuning:
 TUNING = ConsistencyTuning()
 
 
+def full_answers(fast_map: FastMap, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
+    """Return the solver's answers to a query; where fast answers or others are better, what the solver finds from these."""
+    solver = fast_map.solver
+    own = solver.answers(query, probability)
+    found = list(consistent(fast_map, query, own, probability, fast_map.answers(query, probability)))
+    replaced = [i for i, answer in enumerate(found) if answer is not own[i] and answer.measured is None]
+    for i, bound in zip(replaced, solver.bound(query.theta[replaced]), strict=True):
+        better = solver.predict_from(bound, found[i].x, probability)
+        enough = better.probability >= probability - PROBABILITY_SLACK and not solver.is_measured(better.x[None])[0]
+        if enough and better.objective < found[i].objective - TUNING.gain:
+            found[i] = replace(better, measured=solver.measured_row(better.x))
+    return consistent(fast_map, query, found, probability) if replaced else tuple(found)
+
+
 def consistent(
-    fast_map: FastMap, query: Query, answers: Sequence[SolverAnswer], probability: float
+    fast_map: FastMap,
+    query: Query,
+    answers: Sequence[SolverAnswer],
+    probability: float,
+    others: Sequence[SolverAnswer] = (),
 ) -> tuple[SolverAnswer, ...]:
-    """Return the answers to a query, each replaced where the pool has a better one."""
-    pool = _pool(fast_map, answers)
+    """Return the answers to a query, each replaced where the pool has a better one; others: more answers for the pool."""
+    pool = _pool(fast_map, [*answers, *others])
     bound, found = fast_map.solver.bound(query.theta), list(answers)
     for first in range(0, len(found), TUNING.rows):
         rows = slice(first, first + TUNING.rows)

@@ -9,8 +9,8 @@ Symbols and shapes, in units of the standardised outputs
 
 Margins are constants while a problem is solved and are computed again at its solution, two or three times: standard deviations
 inside the solver would make a dip, and so a false optimum, at every measured design. The margin of a requirement balances its
-cost against the probability that it gains: with price L of an infeasible answer, lam s = L phi(beta). L is the price below, or
-larger where the stated probability demands it.
+cost against the probability that it gains: with price L of an infeasible answer, lam s = L p(beta), p being the density of the
+distribution of which `limits` states probabilities. L is the price below, or larger where the stated probability demands it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import ACCURACY, CUBE, Region, minimise
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.surrogate.limits import student_margin, student_probability, student_quantile
 from cbabo.surrogate.posterior import Posterior
 
 
@@ -50,8 +50,9 @@ class SolverTuning:
     """How many of the best measured designs are considered as starts."""
     violation: float = 10.0
     """What a unit of violation weighs against a unit of the objective in the ranking of starts."""
-    widest: float = 5.0
-    """Largest margin in standard deviations: beyond, the probability does not change."""
+    widest: float = 8.0
+    """Largest margin in standard deviations: beyond, two answers in ten thousand are infeasible, and wider margins of limits that
+    do not bind would make them bind."""
     least_price: float = 1e-3
     """Least price of an infeasible answer, in standard deviations of the objective."""
     theta_step: float = 1e-6
@@ -165,6 +166,10 @@ class Solver:
         """Return the answer by the surrogates alone."""
         return self.with_margin(bound, self.best(bound), probability)
 
+    def predict_from(self, bound: FloatArray, start: FloatArray, probability: float) -> SolverAnswer:
+        """Return the answer by the surrogates alone that is found from one start."""
+        return self.with_margin(bound, self.solve(bound, start), probability)
+
     def with_margin(self, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
         """Solve again with a margin, so that the solution has the probability asked for; or return the most probable design."""
         solution = self.solve_with_margins(bound, solution, probability)
@@ -242,7 +247,7 @@ class Solver:
         x, relaxed = start, theta
         for _ in range(TUNING.margins):
             std = self.pointwise.std(x)[self.output]
-            margin = ndtri(probability ** (1.0 / len(std))) * std + BOUND_SLACK
+            margin = student_quantile(probability ** (1.0 / len(std))) * std + BOUND_SLACK
             found = self.relaxed(theta, x, margin, region)
             if found is None:
                 return None
@@ -308,18 +313,18 @@ class Solver:
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r); or for many designs at once, all being b x r."""
-        cost = np.log(np.sqrt(2.0 * np.pi) * np.maximum(np.abs(multipliers), TUNING.least_multiplier) * std)
+        cost = np.maximum(np.abs(multipliers), TUNING.least_multiplier) * std
 
         def at(log_price: FloatArray) -> FloatArray:
-            return np.asarray(np.sqrt(2.0 * np.clip(log_price[..., None] - cost, 0.0, 0.5 * TUNING.widest**2)))
+            return np.minimum(student_margin(cost / np.exp(log_price)[..., None]), TUNING.widest)
 
         least = low = np.full(cost.shape[:-1], np.log(self.price))
-        high = np.where(np.prod(ndtr(at(low)), -1) >= probability, low, low + TUNING.price_span)
+        high = np.where(np.prod(student_probability(at(low)), -1) >= probability, low, low + TUNING.price_span)
         if (high == least).all():
             return at(least)
         for _ in range(TUNING.price_halvings):
             middle = 0.5 * (low + high)
-            enough = np.prod(ndtr(at(middle)), -1) >= probability
+            enough = np.prod(student_probability(at(middle)), -1) >= probability
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return at(high)
 

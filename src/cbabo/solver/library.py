@@ -30,14 +30,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
 from cbabo.domain.query import Query
 from cbabo.domain.space import Real
 from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK
 from cbabo.solver.batched import BatchedPosterior
 from cbabo.solver.continuous import Solver, SolverAnswer
@@ -73,7 +71,7 @@ class FastMapTuning:
     """Requirements whose slack is more than this many margins in all entries are left out of the programs."""
     wide: float = 0.1
     """Slack within which standard deviations are computed in any case."""
-    sure: float = 10.0
+    sure: float = 16.0
     """Slack within which they are computed, in the largest standard deviations of the entries: an entry on a measured design has
     next to none itself."""
     equal: float = 1e-7
@@ -82,6 +80,10 @@ class FastMapTuning:
     """Slack below which a requirement is active."""
     edge: float = 1e-6
     """Distance to an end of a variable below which that end is active."""
+    reviews: int = 2
+    """How often entries are compared with answers from the other entries: better ones spread to their neighbours."""
+    gain: float = 1e-4
+    """Least gain of the objective, in standardised units, for which an entry is replaced."""
     penalty: float = 10.0
     """What a unit of violation costs in a program, in the largest multiplier plus one."""
 
@@ -117,24 +119,6 @@ class Library:
         return [p.shape for p in parts] == [(m, k), (m, d), (m, q, d), (m, d, d)] and (
             self.multipliers.shape == self.margin.shape and len(self.std) == len(self.margin) == m
         )
-
-
-def build_library(solver: Solver, probability: float, count: int, seed: int) -> Library:
-    """Solve so many thresholds of the box, aiming at this probability."""
-    k = len(solver.posterior.problem.box.names)
-    theta = np.vstack([np.full((1, k), a) for a in TUNING.diagonal] + [sobol(k, seed, max(count, 1)).numpy()])[:count]
-    first = min(count, 2 * TUNING.solved if solver.discrete else TUNING.solved)
-    found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
-    nothing = np.zeros(len(solver.output))
-    x = np.array([f.x for f in found])
-    multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
-    batched = BatchedPosterior(solver)
-    prices = _multipliers(batched, theta[:first], x, multipliers, probability)
-    library = _as_library(batched, theta[:first], x, prices, probability)
-    while len(library.theta) < count:
-        new = theta[len(library.theta) : 2 * len(library.theta)]
-        library = _joined(library, FastMap(solver, library).entries(new, probability, TUNING.entry_corrections))
-    return library
 
 
 class FastMap:
@@ -219,7 +203,17 @@ class FastMap:
     ) -> Library:
         """Return these thresholds (b x k), answered by the surrogates alone, as a library of its own."""
         x, multipliers, _ = self.solve(theta, probability, corrections)
-        return _as_library(self.batched, theta, x, multipliers, probability)
+        return as_library(self.batched, theta, x, multipliers, probability)
+
+    def values(self, entries: Library, probability: float) -> FloatArray:
+        """Return the objectives of entries (m), less being better; inf where they are not as probable as they should be."""
+        solver = self.solver
+        reached = (
+            solver.joint(solver.bound(entries.theta), entries.mean, entries.std) >= probability - PROBABILITY_SLACK
+        )
+        if solver.failure_model is not None:
+            reached &= entries.mean[:, -1] <= self.batched.bound(entries.theta)[:, -1] + TUNING.active
+        return np.where(reached, solver.goal * entries.mean[:, 0], np.inf)
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
         """Return the objective (b) of designs with these means (b x q), less being better, and a penalty for broken bounds."""
@@ -230,16 +224,26 @@ class FastMap:
         return FastMap(self.solver, self.library.taken(slice(count)), self)
 
     def solve(
-        self, theta: FloatArray, probability: float, corrections: tuple[float, ...]
+        self,
+        theta: FloatArray,
+        probability: float,
+        corrections: tuple[float, ...],
+        without: NDArray[np.int64] | None = None,
     ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-        """Return designs (b x d) and multipliers (b x r) by the surrogates alone, and the entries (b) from which they come."""
+        """Return designs (b x d) and multipliers (b x r) by the surrogates alone, and the entries (b) from which they come.
+
+        without: for each threshold an entry (b) from which it is not answered.
+        """
         library, solver, batched, r = self.library, self.solver, self._narrow, len(self.near)
         bound = batched.bound(theta)
         margin = np.zeros((len(library.theta), len(batched.output)))
         margin[:, :r] = library.margin[:, self.near]
         mean, slope = library.mean[:, batched.columns], library.slope[:, batched.columns]
-        nearest = cdist(theta, library.theta, "sqeuclidean").argmin(1)
-        good = self._entries(solver.bound(theta))
+        distance = cdist(theta, library.theta, "sqeuclidean")
+        if without is not None:
+            distance[np.arange(len(theta)), without] = np.inf
+        nearest = distance.argmin(1)
+        good = self._entries(solver.bound(theta), without)
         near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
@@ -265,7 +269,7 @@ class FastMap:
             z, J = batched.mean_and_slope(x)
             if i < TUNING.margin_corrections:
                 std = batched.updated_std(std, x, self._close(batched, bound, z))
-                margin[:, :r] = _margin(solver, std[:, batched.output[:r]], lam[:, :r], probability)
+                margin[:, :r] = margin_of(solver, std[:, batched.output[:r]], lam[:, :r], probability)
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < TUNING.restoring:
                 kept = lam
@@ -312,18 +316,23 @@ class FastMap:
         over = batched.sign * mean[:, batched.output] - bound
         return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
 
-    def _entries(self, bound: FloatArray) -> NDArray[np.int64]:
-        """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does."""
+    def _entries(self, bound: FloatArray, without: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does.
+
+        without: for each of them an entry (b) that is left out.
+        """
         library, solver = self.library, self.solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
         obeyed = np.ones((len(bound), len(needed)), dtype=np.bool_)
         for j in range(bound.shape[1]):
             obeyed &= needed[:, j] <= bound[:, j : j + 1]
+        if without is not None:
+            obeyed[np.arange(len(bound)), without] = False
         value = np.where(obeyed, solver.goal * library.mean[:, 0], np.inf)
         return np.where(obeyed.any(1), value.argmin(1), -1)
 
 
-def _as_library(
+def as_library(
     batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
 ) -> Library:
     """Return a library of these thresholds."""
@@ -336,33 +345,9 @@ def _as_library(
     for j, (output, sign) in enumerate(zip(solver.output, solver.sign, strict=True)):
         weights[:, output] += sign * multipliers[:, j]
     curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
-    margin = _margin(solver, std[:, solver.output], multipliers, probability)
+    margin = margin_of(solver, std[:, solver.output], multipliers, probability)
     parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
     return Library(*(np.ascontiguousarray(part) for part in parts))
-
-
-def _multipliers(
-    batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
-) -> FloatArray:
-    """Return the multipliers (m x r) that best explain designs x (m x d) as optima at theta (m x k).
-
-    The solver's own are its last step's, and anything where requirements compete: unlike these they do not depend on x alone.
-    """
-    solver = batched.solver
-    z, J = batched.mean_and_slope(x)
-    std = batched.std(x)[:, solver.output]
-    needed = solver.sign * z[:, solver.output] + _margin(solver, std, multipliers, probability)
-    active = needed >= solver.bound(theta) - TUNING.active
-    edges = np.eye(x.shape[1])
-    prices = np.zeros_like(multipliers)
-    for i, design in enumerate(x):
-        held = np.concatenate([-edges[design <= TUNING.edge], edges[design >= 1.0 - TUNING.edge]])
-        pushed = np.concatenate([solver.sign[active[i], None] * J[i, solver.output[active[i]]], held])
-        length = np.maximum(np.linalg.norm(pushed, axis=1), np.finfo(np.float64).tiny)
-        if active[i].any():
-            found = nnls((pushed / length[:, None]).T, -solver.goal * J[i, 0])[0]
-            prices[i, active[i]] = (found / length)[: active[i].sum()]
-    return prices
 
 
 def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
@@ -374,11 +359,7 @@ def _near(solver: Solver, library: Library) -> NDArray[np.int64]:
     return near if len(near) else np.zeros(1, dtype=np.int64)
 
 
-def _joined(a: Library, b: Library) -> Library:
-    return Library(*(np.concatenate([getattr(part, name) for part in (a, b)]) for name in Library.__dataclass_fields__))
-
-
-def _margin(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
+def margin_of(solver: Solver, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
     """Return the margins of requirements with these deviations and multipliers, all b x r."""
     return std * solver.deviations(std, multipliers, probability) + BOUND_SLACK
 

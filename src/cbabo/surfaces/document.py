@@ -26,8 +26,8 @@ from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIG
 from cbabo.numerics.versions import versions
 from cbabo.solver import consistency, continuous, library
 from cbabo.surfaces.records import ACTIVE_SHARE
-from cbabo.surrogate import Surrogates, gp, warp
-from cbabo.surrogate.failures import FailureModel
+from cbabo.surrogate import Surrogates, failures, gp, warp
+from cbabo.surrogate.failures import FailureModel, tried_designs
 
 FORMAT = 3
 
@@ -40,6 +40,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "problem": problem_record(model.problem),
         "map": _map(model),
         "surrogates": _surrogates(model),
+        "tried": _tried(model),
         "recommend": _recommend(model),
         "tuning": _tuning(),
         "evaluations": [_evaluation(model.problem, row) for row in model.evaluations if row.excluded is None],
@@ -104,9 +105,9 @@ def embedded(document: Mapping[str, Any]) -> str:
 def _map(model: Model) -> dict[str, Any]:
     if isinstance(model.settings, PaperSettings):
         return {"kind": "network", "sizes": list(model.pcm.sizes), "weights": base64_array(model.pcm.weights)}
-    entries, failures = model.fast_map.library, model.posterior.failure_model
+    entries, fails = model.fast_map.library, model.posterior.failure_model
     arrays = {f.name: base64_array(getattr(entries, f.name)) for f in fields(entries)}
-    failure_model = None if failures is None else {"limit": failures.limit, **_failure_surrogates(failures)}
+    failure_model = None if fails is None else _failure_model(fails)
     aims = {"price": model.solver.price, "probability": model.settings.probability}
     return {"kind": "library", **aims, "failure_model": failure_model, "measured": _measured(model), **arrays}
 
@@ -123,8 +124,14 @@ def _measured(model: Model) -> dict[str, Any]:
     }
 
 
-def _failure_surrogates(failures: FailureModel) -> dict[str, Any]:
-    return {"surrogates": _processes(failures.surrogates)}
+def _failure_model(model: FailureModel) -> dict[str, Any]:
+    return {"limit": model.limit, "most": model.most, "surrogates": _processes(model.surrogates)}
+
+
+def _tried(model: Model) -> dict[str, Any] | None:
+    """State which designs failed, where there is no failure model; None if none did."""
+    x, failed = tried_designs(model.evaluations)
+    return {"x": base64_array(x), "failed": failed.tolist()} if bool(failed.any()) else None
 
 
 def _recommend(model: Model) -> dict[str, float]:
@@ -150,6 +157,7 @@ def _tuning() -> dict[str, Any]:
         "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
         "recommend": _numbers(recommend.TUNING),
+        "nearby": failures.TUNING.nearby,
         "min_variance": gp.TUNING.min_variance,
         "max_argument": warp.TUNING.max_argument,
         "farthest": FARTHEST,

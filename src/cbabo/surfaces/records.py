@@ -29,6 +29,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "objective": answer.objective.mean,
         "objective_std": answer.objective.std,
         "probability_feasible": answer.probability_feasible,
+        "probability_success": answer.probability_success,
+        "approximate": answer.approximate,
         "warnings": [{"warning": text} for text in answer.warnings],
         "limits": dict(answer.thresholds),
         "closest_limits": dict(answer.closest_thresholds or {}),

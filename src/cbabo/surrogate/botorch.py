@@ -22,7 +22,8 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from cbabo.surrogate import kernel
-from cbabo.surrogate.gp import Hyperparameters, Surrogates
+from cbabo.surrogate.gp import Surrogates
+from cbabo.surrogate.hyperparameters import Hyperparameters
 from cbabo.surrogate.warp import Warp
 
 # Lower bound of the noise in GPyTorch's likelihood; it must be positive and below any noise of a fit.

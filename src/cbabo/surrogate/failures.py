@@ -39,6 +39,8 @@ class FailureTuning:
     """Largest tolerable probability."""
     min_probability: float = 0.02
     """Predictions are clipped to this distance from 0 and 1, so that one wrong label cannot dominate the log likelihood."""
+    nearby: float = 0.1
+    """Distance at which a design counts as nearby, in the unit cube, for each root of the number of variables."""
     min_count: int = 2
     """Smallest number of failures, and of measured designs, to fit a model to."""
 
@@ -66,7 +68,12 @@ class FailureModel:
 
     def probability(self, x: Tensor) -> Tensor:
         """Return the failure probability (b) at x (b x d)."""
-        return self.surrogates.mean(x)[:, 0].clamp(0.0, 1.0 - TUNING.min_probability)
+        return self.surrogates.mean(x)[:, 0].clamp(0.0, self.most)
+
+    @property
+    def most(self) -> float:
+        """The largest probability that is stated."""
+        return 1.0 - TUNING.min_probability
 
     def excess(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the excess of the probability over the limit at one design x (d), and its gradient (d)."""
@@ -91,8 +98,8 @@ def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
     measured, failed = evaluations.complete, evaluations.failed_designs
     if min(len(measured), len(failed)) < TUNING.min_count:
         return None
-    x = torch.from_numpy(np.vstack([measured.x, failed.x]))
-    y = torch.cat([torch.zeros(len(measured)), torch.ones(len(failed))]).double().unsqueeze(1)
+    x, labels = tried_designs(evaluations)
+    y = labels.unsqueeze(1)
     surrogates = fit(x, y)
     predicted = surrogates.leave_one_out()[0][:, 0]
     share = (y.sum() - y[:, 0]) / (len(y) - 1)
@@ -102,6 +109,26 @@ def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
     median = safe.median()
     spread = (safe - median).abs().median()
     return FailureModel(surrogates, float((median + TUNING.spreads * spread).clamp(TUNING.min_limit, TUNING.max_limit)))
+
+
+def failure_probability(model: FailureModel | None, evaluations: Evaluations, x: Tensor) -> Tensor:
+    """Return the failure probability (b) at x (b x d): the model's, or where failures show no clear pattern their share nearby.
+
+    The share nearby is that of designs weighted by their distance, and of one more design that fails as often as all do: among
+    measured designs a failure is less likely than elsewhere, even if that is not enough for a model.
+    """
+    if model is not None:
+        return model.probability(x)
+    tried, failed = tried_designs(evaluations)
+    weights = torch.exp(-0.5 * torch.cdist(x, tried).square() / (TUNING.nearby**2 * x.shape[1]))
+    return (failed.mean() + weights @ failed) / (1.0 + weights.sum(1))
+
+
+def tried_designs(evaluations: Evaluations) -> tuple[Tensor, Tensor]:
+    """Return all designs that were tried (n x d, unit cube), and whether each failed (n); what the set-up lost does not count."""
+    measured, failed = evaluations.complete, evaluations.failed_designs
+    x = torch.from_numpy(np.vstack([measured.x, failed.x]))
+    return x, torch.cat([torch.zeros(len(measured)), torch.ones(len(failed))]).double()
 
 
 def _log_likelihood(p: Tensor, y: Tensor) -> float:

@@ -31,7 +31,8 @@ from cbabo.numerics.threads import one_thread
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, standardisation
 from cbabo.surrogate.descent import Descent, descend
-from cbabo.surrogate.gp import Hyperparameters, Surrogates, assembled, check_same_problem, factorise
+from cbabo.surrogate.gp import Surrogates, assembled
+from cbabo.surrogate.hyperparameters import Hyperparameters, check_same_problem, factorise
 from cbabo.surrogate.likelihood import Objective, Priors
 from cbabo.surrogate.noise import RowNoise
 from cbabo.surrogate.sharing import Sharing

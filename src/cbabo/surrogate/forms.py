@@ -16,7 +16,8 @@ from torch import Tensor
 
 from cbabo.surrogate import kernel
 from cbabo.surrogate.fit import fit
-from cbabo.surrogate.gp import Hyperparameters, Surrogates
+from cbabo.surrogate.gp import Surrogates
+from cbabo.surrogate.hyperparameters import Hyperparameters
 from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.noise import TUNING as NOISE
 from cbabo.surrogate.noise import Measurements, RowNoise

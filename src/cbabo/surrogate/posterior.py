@@ -43,7 +43,7 @@ class PosteriorTuning:
     """Without this many of them, a root mean square says nothing."""
     kappa: tuple[float, float] = (0.05, 20.0)
     """Limits of kappa: a smaller one would claim certainty, a larger one only widens what is useless already."""
-    certain: float = 40.0
+    certain: float = 1e6
     """Slack in standard deviations that stands for certainty."""
     growth: float = 1.6
     """Growth of the data between two choices of the outputs' forms: choosing costs as much as several fits."""

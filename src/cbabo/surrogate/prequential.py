@@ -25,8 +25,9 @@ from cbabo.surrogate import Warp
 class PrequentialTuning:
     """Numbers that control the calibration by prequential errors."""
 
-    kept: int = 15
-    """Number of errors that are kept: three batches of the usual size."""
+    kept: int = 30
+    """Number of errors that are kept: six batches of the usual size. Large errors are rare and tell most: with three batches they
+    were forgotten before the answers that they concern had been measured."""
     min_count: int = 5
     """Number of errors below which they are not used: one batch of the usual size."""
     max_error: float = 30.0

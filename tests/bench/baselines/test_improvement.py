@@ -9,7 +9,7 @@ import torch
 from cbabo import problems
 from cbabo.bench.baselines.ascent import Criterion, maximise
 from cbabo.bench.baselines.improvement import constrained_improvement, log_constrained_improvement
-from cbabo.bench.baselines.sequential import Data, Task, initial_data
+from cbabo.bench.baselines.sequential import Data, Task, fitted, fitted_exactly, initial_data
 from cbabo.methods.acquisition import log_constrained_improvement as engine
 from cbabo.surrogate import Surrogates, fit
 from cbabo.surrogate.limits import Limits
@@ -117,3 +117,14 @@ def test_a_flat_criterion_has_no_maximum() -> None:
     task, data, surrogates, _ = case("three_truss")
     criterion = constrained_improvement(torch.from_numpy(task.limits) - 1e9, -1e9)
     assert maximise(surrogates, criterion, task, data, linear=True) is None
+
+
+def test_ripples_are_not_taken_for_noise_where_outputs_are_exact() -> None:
+    """A fit that may choose the noise explains the best design by it, and nothing beside it looks as good."""
+    x = unit_points(40, 2, 0)
+    rippled = 4.0 * (x - 0.4).square().sum(1, keepdim=True) + 0.2 * torch.sin(60.0 * x).sum(1, keepdim=True)
+    inferred, exact = (
+        (models.mean(x) - rippled).abs().max() for models in (fitted(x, rippled), fitted_exactly(x, rippled))
+    )
+    assert float(inferred) > 0.1
+    assert float(exact) < 1e-3

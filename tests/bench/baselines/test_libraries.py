@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 from cbabo import problems
+from cbabo.bench.baselines.improvement import log_cei
 from cbabo.bench.baselines.libraries import botorch_log_cei, optuna_gp
 from cbabo.bench.baselines.sequential import Data, Strategy, Task, search
 from cbabo.methods.designs import latin_hypercube
@@ -62,6 +64,24 @@ def test_failed_designs_are_spent_and_teach_no_outputs(strategy: Strategy) -> No
     outcome = search(task, data, 2, strategy)
     assert outcome.data.made == 26
     assert np.isfinite(outcome.data.y).all()
+
+
+@pytest.mark.parametrize("strategy", [log_cei, botorch_log_cei])
+def test_a_failing_design_is_not_suggested_again(strategy: Strategy) -> None:
+    task = Task(problems.get("gkxwc1"), np.array([0.5]), 0)
+    data = begun(task)
+    attractive = next(strategy(task, data))
+
+    class FailingThere(Task):
+        def evaluate(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+            x, y = super().evaluate(x)
+            y[np.abs(x - attractive).max(1) < 0.05] = np.nan
+            return x, y
+
+    there = FailingThere(task.shipped, task.limits, task.seed)
+    found = search(there, data, 4, strategy).data
+    assert len(found.failed) >= 1
+    assert pdist(np.vstack([found.failed, found.x[len(data.x) :]])).min() > 0.01
 
 
 @BOTH

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import cbabo.surfaces.cli
+from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.studyfile import StudyFile
 
 BIN = Path(sys.executable).parent
@@ -107,13 +108,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def learned_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of the study file after 35 evaluations, with small settings; copied for every test."""
+    """The database of the study file after 35 evaluations, with small settings, and its model; copied for every test."""
     place = tmp_path_factory.mktemp("learned-beam")
     (place / "study.yaml").write_text(STUDY)
     names: dict[str, Any] = {}
     exec(SIMULATOR, names)
-    changes = ["study.settings.library=16", "study.settings.recommend_candidates=2000"]
-    StudyFile.read(place / "study.yaml", changes).create().run(names["evaluate"], budget=35, in_process=True)
+    small = {"initial_evaluations": 30, "library": 16, "recommend_candidates": 2000}
+    changes = [f"study.settings.{name}={value}" for name, value in small.items()]
+    study = StudyFile.read(place / "study.yaml", changes).create()
+    study.run(names["evaluate"], budget=35, in_process=True)
+    model = cached_model(study)
+    model.predict()
+    keep_model(study, model)
     return place / "beam.db"
 
 

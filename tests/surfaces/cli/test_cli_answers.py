@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from cbabo import Study
+from cbabo.study.modelcache import cached_model
+
 
 def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
     table = cli("predict", learned, "--at", "stress=4").out
@@ -19,6 +22,15 @@ def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
     assert set(answer["design"]) == {"width", "ribs"}
     assert answer["warnings"] == []
     assert "limits.stress" in cli("predict", learned, "--format", "csv").out.splitlines()[0]
+
+
+@pytest.mark.parametrize("words", [("--at", "stress=4"), ("--file", "limits.csv")])
+def test_what_predict_has_solved_is_kept(cli: Any, learned: str, folder: Path, words: tuple[str, ...]) -> None:
+    (folder / "limits.csv").write_text("stress,frequency\n4,3\n")
+    for kept in folder.glob("beam.db.model-*"):
+        kept.unlink()
+    cli("predict", learned, *words)
+    assert cached_model(Study.open(*learned.split("::"))).library is not None
 
 
 def test_predict_says_what_can_be_met_where_limits_cannot(cli: Any, learned: str) -> None:

@@ -46,7 +46,6 @@ def test_a_campaign_is_planned_run_and_shown(cli: Any, folder: Path, campaign: P
     assert (folder / "loss.svg").read_text().startswith("<?xml")
 
 
-@pytest.mark.xdist_group("dask")
 def test_a_campaign_runs_on_a_dask_cluster(cli: Any, folder: Path, campaign: Path) -> None:
     campaign.write_text(campaign.read_text().replace("- CMA-ES\n", ""))
     with LocalCluster(

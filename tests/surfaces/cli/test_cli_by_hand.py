@@ -28,6 +28,13 @@ def test_a_study_by_hand(cli: Any, folder: Path) -> None:
     assert [{"id": row.id, **row.point} for row in rows] == asked
 
 
+def test_standard_errors_are_told_as_a_table_states_them(cli: Any, folder: Path) -> None:
+    cli("ask", "study.yaml")
+    assert cli("tell", "study.yaml", 1, *MEASURED, "stress sem=0.2").out == "Stored evaluation 1.\n"
+    (row,) = Study.open(f"sqlite:///{folder}/beam.db", "beam").evaluations
+    assert (row.outputs["stress"], row.sem) == (3.0, {"stress": 0.2})
+
+
 def test_ask_as_csv_and_table_is_exact(cli: Any) -> None:
     header, row = cli("ask", "study.yaml", "--format", "csv").out.splitlines()
     assert header == "id,width,ribs"

@@ -14,6 +14,7 @@ import yaml
 import cbabo.storage.database
 import cbabo.storage.schema
 import cbabo.surfaces.cli.demo
+from cbabo import Settings
 from cbabo.surfaces.studyfile import json_schema
 
 
@@ -267,11 +268,12 @@ def test_storage_upgrade_of_other_things(cli: Any, folder: Path) -> None:
 def test_demo_ends_by_itself_and_leaves_something_to_look_at(
     cli: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cbabo.surfaces.cli.demo, "_BUDGET", 35)
+    monkeypatch.setattr(cbabo.surfaces.cli.demo, "_BUDGET", 20)
+    monkeypatch.setattr(Settings, "default", lambda: Settings(library=16))
     result = cli("demo", "shown")
-    assert "35/35 evaluations, 0 failed" in result.err
+    assert "20/20 evaluations, 0 failed" in result.err
     assert "limit c1" in result.out
-    assert len(pd.read_csv(folder / "shown" / "evaluations.csv")) == 37  # and two for the refined answer
+    assert len(pd.read_csv(folder / "shown" / "evaluations.csv")) == 22  # and two for the refined answer
     look_again = next(line for line in result.out.splitlines() if line.startswith("Look again: "))
     assert "three_truss" in cli(*look_again.removeprefix("Look again: cbabo ").split()).out
     page = folder / "shown" / "explorer.html"

@@ -101,10 +101,10 @@ def test_data_for_machines_are_whole(cli: Any, cli_raw: Any, failing: Path) -> N
     assert "\x1b[2J" in (failing / "all.csv").read_text(encoding="utf-8")
 
 
-def test_a_real_terminal_gets_no_escape_sequence_of_a_simulator(failing: Path) -> None:
+def test_a_real_terminal_gets_no_escape_sequence_of_a_simulator(cli_raw: Any, failing: Path) -> None:
     main, other = pty.openpty()
     command = [BIN / "cbabo", "status", "study.yaml"]
-    subprocess.run([BIN / "cbabo", "run", "study.yaml", "--budget", "1"], check=False, capture_output=True)
+    cli_raw("run", "study.yaml", "--budget", 1)
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
     subprocess.run(command, check=True, stdout=other, stderr=other, stdin=subprocess.DEVNULL, env=environment)
     os.close(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ def opened(shown: Window, address: str) -> Window:
     return shown
 
 
-SOLVER = Settings.default().replace(library=24)
+SOLVER = Settings.default().replace(library=16)
 
 
 def crashing(count: int = 60) -> Evaluations:
@@ -110,8 +111,17 @@ def noisy(problem: Problem, simulate: Simulate) -> Evaluations:
     return Evaluations(problem, (*rows, again))
 
 
-@pytest.mark.parametrize("settings", [QUICK, SOLVER], ids=["network", "solver"])
-@pytest.mark.parametrize("name", [*PROBLEMS, "noisy valley", "noisy mixed", "noisy lattice", "crashing", "edged"])
+BY_SOLVER = [*PROBLEMS, "noisy valley", "noisy mixed", "noisy lattice", "crashing", "edged"]
+BY_NETWORK = [*PROBLEMS, "noisy valley", "crashing"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(pytest.param(name, QUICK, id=f"{name}-network") for name in BY_NETWORK),
+        *(pytest.param(name, SOLVER, id=f"{name}-solver") for name in BY_SOLVER),
+    ],
+)
 def test_the_page_agrees_with_python_on_hundreds_of_thresholds(
     chromium: Browser, tmp_path: Path, name: str, settings: Settings
 ) -> None:
@@ -139,6 +149,10 @@ def test_the_page_agrees_with_python_on_hundreds_of_thresholds(
         assert np.abs((np.array([answer[part] for answer in found]) - moment) / spread).max() < 1e-6
     chance = np.array([answer["probability"] for answer in found])
     assert np.abs(chance - expected.probability_feasible).max() < 1e-6
+    success = np.array([answer["success"] for answer in found])
+    assert np.abs(success - expected.probability_success).max() < 1e-6
+    assert (success < 1.0).any() == (name == "crashing")
+    assert [answer["approximate"] for answer in found] == expected.approximate.tolist()
     least = UNLIKELY if settings is QUICK else settings.probability - PROBABILITY_SLACK
     sure = np.abs(chance - least) > 1e-6
     assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
@@ -245,6 +259,11 @@ def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) 
             assert not page.is_visible(selector)
 
 
+@cache
+def beam_model(settings: Settings) -> Model:
+    return model_of(make_beam(), simulate_beam, count=30, settings=settings)
+
+
 IN_ROUNDS = QUICK.replace(inner_steps=30, recommend_candidates=2000, recommend_rounds=16)
 
 
@@ -254,7 +273,7 @@ def test_recommended_limits_are_as_good_as_pythons(
     chromium: Browser, tmp_path: Path, settings: Settings, first: str, second: str
 ) -> None:
     """The page's draws are its own, so that the proposals differ, but their scores hardly do."""
-    model = model_of(make_beam(), simulate_beam, count=30, settings=settings)
+    model = beam_model(settings)
     base, intents = {"stress": 3.0, "frequency": 3.0}, {"stress": first, "frequency": second}
     names = list(base)
     with window(chromium, offline=True) as shown:
@@ -318,8 +337,6 @@ def test_locked_limits_stay_equal_and_candidates_and_rounds_are_the_documents(
                 assert result["ranked"] == 1 + 100 + 2  # The base, all candidates, and every limit moved back once.
                 after = {change["limit"]: change["after"] for change in result["found"]["changes"]}
                 assert after[locked] == base[locked]
-                expected = model.recommend(base, {locked: "lock", other: intent})  # type: ignore[arg-type]
-                assert expected.thresholds[locked] == base[locked]
         for candidates, rounds, ranked in ((60, 0, 1 + 60), (7, 5, 1 + 7), (40, 3, 1 + 40 + 2)):
             stated = {"candidates": candidates, "rounds": rounds}
             assert page.evaluate(PROPOSE, [stated, base, {"stress": "loosen"}])["ranked"] == ranked

@@ -137,10 +137,8 @@ def test_an_answer_that_breaks_a_limit_is_shown_as_measured_and_can_be_improved(
 
 
 def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp_path: Path) -> None:
-    study = Study.create(
-        make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=16)
-    )
-    study.run(simulate_beam, budget=31, in_process=True)
+    study = Study.create(make_beam(), f"sqlite:///{tmp_path}/solved.db", settings=Settings.default().replace(library=8))
+    study.run(simulate_beam, budget=22, in_process=True)
     at = {"stress": 3.3, "frequency": 3.1}
     expected = study.model().predict(at)
     with served(study, simulate_beam) as address, window(chromium) as shown:

@@ -71,6 +71,8 @@ def test_chosen_thresholds_are_answered(study: Study) -> None:
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.split("<h2>Answers</h2>")[1].split("</table>")[0])
     assert cells[:2] == ["3.25", "3"]
     assert f"{answer.objective.mean:.5g}" in cells
+    assert answer.probability_success < 1.0
+    assert f"{100 * answer.probability_success:.1f} %" in cells
 
 
 def test_a_recommendation_follows_its_intents_or_says_why_not(study: Study) -> None:

@@ -23,11 +23,16 @@ GET = b"GET /api/follow HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
 
 
 @pytest.fixture
-def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def beam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study without evaluations; servers made from now on wait for half a second only."""
     monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(server, "RESPONSE_SECONDS", 0.5)
-    study = Study.create(make_beam(), f"sqlite:///{tmp_path}/new.db", settings=QUICK)
-    with served(study) as address:
+    return Study.create(make_beam(), f"sqlite:///{tmp_path}/new.db", settings=QUICK)
+
+
+@pytest.fixture
+def port(beam: Study) -> Iterator[int]:
+    with served(beam) as address:
         yield int(address.rstrip("/").rpartition(":")[2])
 
 
@@ -77,7 +82,7 @@ def test_a_request_that_does_not_arrive_is_given_up(port: int, sent: bytes) -> N
         connection.sendall(sent.replace(b"%d", str(port).encode()))
         said = check_refusal(ending(connection), 408)
     assert "did not arrive within 0.5 s" in said
-    assert 0.3 < time.monotonic() - begun < 5
+    assert time.monotonic() - begun > 0.3
 
 
 def test_a_request_that_trickles_in_is_given_up(port: int) -> None:
@@ -108,14 +113,18 @@ def test_what_is_no_http_is_refused_with_all_headers(port: int) -> None:
             assert "not valid HTTP" in check_refusal(ending(connection), 400)
 
 
-def test_a_client_that_does_not_read_is_cut_off(port: int) -> None:
-    with connect(port) as connection:
+def test_a_client_that_does_not_read_is_cut_off(beam: Study) -> None:
+    # Buffers of a few kilobytes, so that a few responses fill them.
+    with served(beam, send_buffer=4096) as address, socket.socket() as connection:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        connection.settimeout(10)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", port))
         sent = b"GET /main.js HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port
-        until = time.monotonic() + 20
-        with pytest.raises(OSError, match="."):
+        until = time.monotonic() + 120
+        with pytest.raises(ConnectionError, match="."):
             while time.monotonic() < until:
-                connection.sendall(sent * 100)
+                connection.sendall(sent)
                 time.sleep(0.05)
 
 

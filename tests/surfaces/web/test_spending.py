@@ -12,6 +12,8 @@ from starlette.testclient import TestClient
 from cbabo import Study
 from cbabo.evaluators.spec import Simulator
 from cbabo.surfaces.web.app import make_app
+from cbabo.surfaces.web.following import Follower
+from cbabo.surfaces.web.spending import Spending
 from simulators import simulate_beam
 from web.conftest import ALLOWED, AT, PORT, TOKEN, client_of
 
@@ -113,6 +115,32 @@ def test_a_point_is_handed_out_and_its_outputs_are_taken(client: TestClient, stu
     assert "already complete" in again.json()["error"]
 
 
+def test_outputs_may_state_their_standard_errors(client: TestClient, study: Study) -> None:
+    handed = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED).json()
+    outputs = simulate_beam(handed["point"])
+    stated = {**outputs, "stress": {"value": outputs["stress"], "sem": 0.03}}
+    told = client.post(f"/api/evaluations/{handed['id']}", json={"outputs": stated}, headers=ALLOWED).json()
+    assert told["sem"] == {"stress": 0.03}
+    assert study.evaluations[-1].sem == {"stress": 0.03}
+
+
+@pytest.mark.parametrize(
+    ("stress", "words"),
+    [
+        ("high", "outputs.stress: input should be a valid number, got 'high'"),
+        ({"value": 1.0}, "outputs.stress.sem: missing; add it"),
+        ({"value": 1.0, "sem": -1.0}, "outputs.stress.sem: input should be greater than or equal to 0, got -1.0"),
+        ([1.0, None], "outputs.stress.1: input should be a valid number, got None"),
+    ],
+)
+def test_a_wrong_reading_gets_one_sentence(client: TestClient, study: Study, stress: object, words: str) -> None:
+    handed = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED).json()
+    outputs = {**simulate_beam(handed["point"]), "stress": stress}
+    refused = client.post(f"/api/evaluations/{handed['id']}", json={"outputs": outputs}, headers=ALLOWED)
+    assert (refused.status_code, refused.json()["error"].removeprefix("body.")) == (422, words)
+    assert study.evaluations[-1].state == "running"
+
+
 def test_a_point_that_breaks_a_limit_is_measured_and_not_verified(client: TestClient) -> None:
     handed = client.post("/api/hand-outs", json=QUESTION, headers=ALLOWED).json()
     outputs = {**simulate_beam(handed["point"]), "stress": AT["stress"] + 1.0}
@@ -155,3 +183,15 @@ def test_the_time_limit_of_the_simulator_holds(study: Study) -> None:
     job = spend(TestClient(app, base_url=f"http://127.0.0.1:{PORT}"), 1)
     assert job["state"] == "done"
     assert "no answer within 0.5 s" in str(study.evaluations[-1].failure)
+
+
+def test_a_model_that_was_made_while_the_design_was_pending_does_not_know_it(study: Study) -> None:
+    """A newer model may be learned between handing a design out and telling its outputs."""
+    follower = Follower(study)
+    spending = Spending(follower, None)
+    trial = spending.hand_out(AT)
+    follower.reading = follower._read(study.evaluations)
+    told, answer = spending.tell(trial.id, simulate_beam(dict(trial.point)), None)
+    assert (told.id, told.state) == (trial.id, "complete")
+    assert answer is not None
+    assert answer.point == trial.point

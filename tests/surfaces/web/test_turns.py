@@ -80,16 +80,13 @@ def test_one_client_cannot_block_the_page(study: Study, monkeypatch: pytest.Monk
     with slow_model(monkeypatch, 0.02), client, ThreadPoolExecutor(45) as pool:
         asked = [pool.submit(client.post, "/api/predict-many", json=heavy) for _ in range(45)]
         time.sleep(0.3)
-        took = []
         for request in (("GET", "/"), ("GET", "/api/follow"), ("POST", "/api/predict")) * 3:
-            begun = time.monotonic()
             body = {"thresholds": AT} if request[0] == "POST" else None
             assert client.request(*request, json=body).status_code == 200
-            took.append(time.monotonic() - begun)
+        assert not all(future.done() for future in asked)  # No light request has waited for the heavy ones.
         own = client.post("/api/predict-many", json={"thresholds": [AT]}, headers=ALLOWED)
         assert own.status_code == 200  # Whoever has the token has places of their own.
         answers = [future.result() for future in asked]
-    assert max(took) < 2.0, took
     codes = [answer.status_code for answer in answers]
     assert set(codes) == {200, 429}
     assert codes.count(200) >= PLACES

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,10 +25,34 @@ from cbabo.bench.baselines.sequential import Data, Task
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child
-from cbabo.surrogate import Surrogates
 
 Criterion = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 """(mean, std) -> (value, d value / d mean, d value / d std)."""
+
+
+class Prediction(Protocol):
+    """Predictions at b points."""
+
+    @property
+    def mean(self) -> Tensor:
+        """b x q."""
+
+    @property
+    def std(self) -> Tensor:
+        """b x q."""
+
+    def vjp(self, weight_mean: Tensor, weight_std: Tensor) -> Tensor:
+        """Return d/dx (b x d) of the sum of means and standard deviations with weights (b x q each)."""
+
+
+class Models(Protocol):
+    """What an acquisition function is computed from: surrogates, or several of them as one."""
+
+    def predict(self, x: Tensor) -> Prediction:
+        """Return predictions at x (b x d), with what derivatives need."""
+
+    def mean_and_std(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations (b x q each) at x (b x d)."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,7 @@ TUNING = Tuning()
 
 
 def maximise(
-    surrogates: Surrogates, criterion: Criterion, task: Task, data: Data, linear: bool = False
+    surrogates: Models, criterion: Criterion, task: Task, data: Data, linear: bool = False
 ) -> FloatArray | None:
     """Return a new legal design (d, unit cube) with the largest criterion; None where it is flat or there is no design.
 
@@ -109,12 +134,12 @@ def designs(task: Task, data: Data) -> Tensor:
     return torch.cat([sobol(d, int(random.integers(2**62)), TUNING.sobol_designs), torch.from_numpy(local)])
 
 
-def _values(surrogates: Surrogates, criterion: Criterion, x: Tensor) -> Tensor:
+def _values(surrogates: Models, criterion: Criterion, x: Tensor) -> Tensor:
     parts = [criterion(*surrogates.mean_and_std(part))[0] for part in x.split(TUNING.chunk)]
     return torch.cat(parts).nan_to_num(-torch.inf)
 
 
-def _ascend(surrogates: Surrogates, criterion: Criterion, starts: Tensor, scale: Tensor, iterations: int) -> Tensor:
+def _ascend(surrogates: Models, criterion: Criterion, starts: Tensor, scale: Tensor, iterations: int) -> Tensor:
     """Return where ascents from starts (s x d) end; values are divided by scale (s)."""
     size, d = starts.shape
 

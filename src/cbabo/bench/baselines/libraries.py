@@ -4,9 +4,11 @@ Symbols and shapes
     x           n x d    evaluated designs, unit cube; y  n x (1 + m)  their f, c_1, ..., c_m, natural units
     limits      m        the threshold vector, natural units: c_j <= limits_j
 
-Both have the defaults of their libraries, but GPSampler is told that the simulator is deterministic. BoTorch fits its models from
-scratch for every design, learns nothing from failed evaluations, and maximises the probability of feasibility while nothing is
-feasible. Optuna is told the initial designs as trials of its own, constraints as c_j - limit_j, and failures as failed trials.
+Both have the defaults of their libraries, but are told that the simulator is deterministic: BoTorch by a noise variance of 1e-6
+of an output's own, because the noise that it infers hides the last percents of an objective and all ripples. It fits its models
+from scratch for every design, learns failed designs as one more constrained output (1 or 0, to stay below a half), and maximises
+the probability of feasibility while nothing is feasible. Optuna is told the initial designs as trials of its own, constraints as
+c_j - limit_j, and failures as failed trials, from which its sampler learns nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cbabo.bench.baselines.sequential import Data, Task
+from cbabo.bench.baselines.sequential import LEAST_NOISE, Data, Task
 from cbabo.domain.space import Variable
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child_seed
@@ -57,7 +59,13 @@ def _maximised(task: Task, data: Data) -> torch.Tensor:
     from gpytorch.mlls import SumMarginalLogLikelihood
 
     x, y = data.tensors
-    constraints = {j: (None, float(limit)) for j, limit in enumerate(task.limits, start=1)}
+    columns: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]] = [
+        (x, c, torch.full_like(c, LEAST_NOISE * float(c.var()))) for c in y.split(1, dim=1)
+    ]
+    if len(data.failed):
+        columns.append((*data.labels, None))  # Labels of designs close to the boundary are as good as noisy.
+    limits = task.limits_and_failure if len(data.failed) else task.limits
+    constraints = {j: (None, float(limit)) for j, limit in enumerate(limits, start=1)}
     best = task.incumbent(data.y)
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
@@ -65,8 +73,7 @@ def _maximised(task: Task, data: Data) -> torch.Tensor:
         was = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)  # BoTorch keeps limits and incumbent in this precision.
         try:
-            parts = (SingleTaskGP(x, y[:, j : j + 1], outcome_transform=Standardize(1)) for j in range(y.shape[1]))
-            model = ModelListGP(*parts)
+            model = ModelListGP(*(SingleTaskGP(*c, outcome_transform=Standardize(1)) for c in columns))
             fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
             criterion: Any = (
                 LogProbabilityOfFeasibility(model, constraints)

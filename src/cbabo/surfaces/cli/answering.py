@@ -56,9 +56,15 @@ def predict(
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
-        print_frame(cached_model(opened).predict_many(read_limits(file), probability=probability).to_frame(), form)
+        model = cached_model(opened)
+        answers = model.predict_many(read_limits(file), probability=probability)
+        keep_model(opened, model)
+        print_frame(answers.to_frame(), form)
         return
-    _show(answer_record(cached_model(opened).predict(_thresholds(opened.problem, at), probability=probability)), form)
+    model = cached_model(opened)
+    answer = model.predict(_thresholds(opened.problem, at), probability=probability)
+    keep_model(opened, model)
+    _show(answer_record(answer), form)
 
 
 def refine(

@@ -15,6 +15,8 @@ import cloudpickle
 import pandas as pd
 import typer
 
+from cbabo.domain.evaluations import sem_column
+from cbabo.domain.parts import Reading
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import Evaluate, describe
 from cbabo.evaluators.spec import Simulator
@@ -100,7 +102,10 @@ def ask(
 def tell(
     study: StudyArgument,
     id: Annotated[int, typer.Argument(metavar="ID", help="The id that ask gave.")],
-    outputs: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="The raw outputs.")] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE...", help='The raw outputs; "NAME sem=VALUE" states a standard error.'),
+    ] = None,
     failed: Annotated[str | None, typer.Option(metavar="REASON", help="It failed, and why.")] = None,
     changes: SetOption = None,
 ) -> None:
@@ -110,7 +115,7 @@ def tell(
         came = "both" if stated else "neither"
         raise InputError(f"tell: expected outputs as name=value, or --failed REASON, got {came}; give one of the two")
     opened = open_study(study, changes)
-    opened.tell(id, {name: _number(name, text) for name, text in stated.items()} or None, failed=failed)
+    opened.tell(id, _readings(stated) or None, failed=failed)
     stored = next(row for row in opened.evaluations if row.id == id)
     typer.echo(f"Stored evaluation {id}{'' if stored.failure is None else f' as failed: {stored.failure}'}.")
 
@@ -144,6 +149,17 @@ def import_runs(
         typer.echo(f"Imported {_rows(len(report.added))} from {file}{known}{left}.")
     if problems and not report.added and not report.known:
         raise RunStoppedError(f"{file}: no row could be imported; correct the lines with problems and import it again")
+
+
+def _readings(stated: Mapping[str, str]) -> dict[str, Reading]:
+    """Return outputs, each with its standard error where "NAME sem" states one, as the columns of a table do."""
+    numbers = {name: _number(name, text) for name, text in stated.items()}
+    errors = {sem_column(name) for name in numbers} & set(numbers)
+    return {
+        name: {"value": value, "sem": numbers[sem_column(name)]} if sem_column(name) in errors else value
+        for name, value in numbers.items()
+        if name not in errors
+    }
 
 
 def _number(name: str, text: str) -> float:

@@ -18,11 +18,12 @@ export class AnswerPanel {
     const { objective } = problem;
     this.objective = { value: el("span", { id: "objective" }), spread: el("small") };
     this.chance = { value: el("div", { class: "big", id: "probability" }), what: el("div", { class: "note" }) };
+    this.success = el("div", { class: "note", id: "success" });
     replace(
       byId("summary"),
       el("div", {}, el("div", { class: "note" }, `${objective.name}, to ${objective.direction}`),
         el("div", { class: "big" }, this.objective.value, this.objective.spread)),
-      el("div", {}, this.chance.what, this.chance.value),
+      el("div", {}, this.chance.what, this.chance.value, this.success),
     );
     byId("copy").onclick = () => {
       const named = Object.fromEntries(problem.variables.map((v, i) => [v.name, this.answer.point[i]]));
@@ -44,6 +45,7 @@ export class AnswerPanel {
     say(this.objective.spread, `${answer.std[0] > 0 ? ` ± ${text(answer.std[0], 2)}` : ""} ${objective.unit}`);
     say(this.chance.what, isSure(answer) ? "all limits, as measured" : "probability that all limits are obeyed");
     say(this.chance.value, chance(answer));
+    say(this.success, answer.success < 1 ? `the simulator returns with ${percent(answer.success)}` : "");
     this.#warn(answer, settled);
     this.outputs.forEach((row, i) => row.show(standings[i]));
     this.variables.forEach((row, i) => row.show(answer.point[i]));
@@ -52,6 +54,7 @@ export class AnswerPanel {
 
   #warn(answer, settled) {
     const lines = (answer.warnings ?? []).map((warning) => el("p", {}, warning));
+    if (answer.approximate) lines.push(el("p", {}, "Approximate: taken from solved neighbours; cbabo predict solves these limits."));
     if (answer.status === "unreachable") {
       const limits = settled ? answer.closest() : undefined;
       const line = el("p", {}, "No design is predicted to obey these limits");

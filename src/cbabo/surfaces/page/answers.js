@@ -1,6 +1,7 @@
 // Answers for any limits, computed here from the document, and measured designs beside them.
 
 import { DesignMap } from "./map.js";
+import { decoded } from "./numbers.js";
 import { Problem } from "./problem.js";
 import { Requirements } from "./requirements.js";
 import { Surrogates } from "./surrogates.js";
@@ -17,6 +18,7 @@ export class Answers {
     this.units = this.measured.map((e) => this.problem.unit(e.point));
     this.known = stated.map !== undefined;
     if (this.known) {
+      this.tried = stated.tried && { ...stated.tried, x: decoded(stated.tried.x) };
       this.surrogates = new Surrogates(stated.surrogates, tuning);
       this.requirements = new Requirements(this.problem, this.surrogates);
       this.map = new DesignMap(stated.map, this.problem, this.requirements, this.measured, tuning);
@@ -28,12 +30,14 @@ export class Answers {
     const { problem, surrogates, requirements } = this;
     const found = this.map.designs(rows).map((design) => ({ ...design, ...problem.legal(design.x) }));
     this.#complete(found);
+    const successes = this.#successes(found);
     return rows.map((thresholds, b) => {
-      const { point, evaluation, value, chance, z: means, s: deviations } = found[b];
+      const { point, evaluation, value, chance, approximate = false, z: means, s: deviations } = found[b];
       const natural = problem.outputs.map((_, j) => surrogates.natural(j, means[j], deviations[j]));
+      const success = successes[b];
       if (evaluation) {
         const status = chance >= this.map.least ? "verified" : "unreachable";
-        return { ...measuredAnswer(thresholds, evaluation, natural, deviations), probability: chance, status, value };
+        return { ...measuredAnswer(thresholds, evaluation, natural, deviations), probability: chance, success, approximate: false, status, value };
       }
       const probability = requirements.probability(requirements.bounds(problem.theta(thresholds)), means, deviations);
       return {
@@ -42,6 +46,8 @@ export class Answers {
         mean: natural.map((n) => n.mean),
         std: natural.map((n) => n.std),
         probability,
+        success,
+        approximate,
         status: probability >= this.map.least ? "predicted" : "unreachable",
         value: value ?? problem.goal * natural[0].mean, // Less is better; a library's is in the units in which it was learned.
       };
@@ -126,6 +132,29 @@ export class Answers {
     const found = this.many(shares.map(at)).findIndex((a) => a.status !== "unreachable");
     if (found < 0) return null;
     return thresholds.reduce((limits, t, i) => (reached(limits.with(i, t)) ? limits.with(i, t) : limits), at(shares[found]));
+  }
+
+  // The probability that the simulator returns at all: known of designs that were measured, unless outputs are noisy.
+  #successes(designs) {
+    const library = this.map.library;
+    const failing = library?.failureProbabilities(Float64Array.from(designs.flatMap((design) => Array.from(design.unit))), designs.length);
+    return designs.map(({ evaluation, unit }, b) => (evaluation && library.allExact ? 1 : 1 - (failing?.[b] ?? this.#failuresNearby(unit))));
+  }
+
+  // The share of failures among designs nearby, and of one more design that fails as often as all do.
+  #failuresNearby(unit) {
+    if (!this.tried) return 0;
+    const { x, failed } = this.tried;
+    const d = unit.length;
+    let [sum, all] = [failed.reduce((a, b) => a + b, 0) / failed.length, 1];
+    failed.forEach((y, i) => {
+      let square = 0;
+      for (let c = 0; c < d; c++) square += (unit[c] - x[i * d + c]) ** 2;
+      const weight = Math.exp((-0.5 * square) / (this.tuning.nearby ** 2 * d));
+      sum += weight * y;
+      all += weight;
+    });
+    return sum / all;
   }
 
   // Add means and deviations where they are not known yet.

@@ -4,7 +4,7 @@
 // rows of a program are the requirements that come near their bounds in some entry; where the simulator fails in some region, the
 // failure probability is one output and one row more.
 
-import { decoded, normal } from "./numbers.js";
+import { decoded, student, studentMargin } from "./numbers.js";
 import { QuadraticProgram } from "./quadratic.js";
 import { Surrogates } from "./surrogates.js";
 
@@ -28,6 +28,7 @@ export class Library {
     if (this.failures) {
       this.output.push(this.q - 1);
       this.sign.push(1);
+      this.mostFailing = stated.failure_model.most;
       this.failureBound = (stated.failure_model.limit - this.failures.centre[0]) / this.failures.scale[0];
     }
     const { wide, sure, penalty } = tuning.fast_map;
@@ -63,7 +64,7 @@ export class Library {
     });
     const solved = this.#solved(asked);
     const found = asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
-    return this.#consistent(asked, found).map((choice, b) => this.#asMeasured(choice, asked[b]));
+    return this.#consistent(asked, found).map((choice, b) => ({ ...this.#asMeasured(choice, asked[b]), approximate: true }));
   }
 
   // A measured design with what is known of it, and with its probability for these limits; another as it is.
@@ -258,6 +259,12 @@ export class Library {
   }
 
   #starts(theta, bound) {
+    const nearest = this.#nearestEntry(theta);
+    const good = this.#bestEntry(bound);
+    return [nearest, good < 0 ? nearest : good];
+  }
+
+  #nearestEntry(theta) {
     const k = theta.length;
     let [nearest, least] = [0, Infinity];
     for (let e = 0; e < this.m; e++) {
@@ -265,8 +272,7 @@ export class Library {
       for (let i = 0; i < k; i++) distance += (theta[i] - this.theta[e * k + i]) ** 2;
       if (distance < least) [nearest, least] = [e, distance];
     }
-    const good = this.#bestEntry(bound);
-    return [nearest, good < 0 ? nearest : good];
+    return nearest;
   }
 
   #tried(entry, bound) {
@@ -301,6 +307,13 @@ export class Library {
     return { x: Float64Array.from(x, (u, i) => Math.min(Math.max(free[i] ? u + p[i] : u, 0), 1)), lam: multipliers };
   }
 
+  // The probability that the simulator fails at designs, or null where failures show no pattern.
+  failureProbabilities(x, count) {
+    if (!this.failures) return null;
+    const { centre, scale } = this.failures;
+    return Array.from(this.failures.means(x, count), (z) => Math.min(Math.max(z * scale[0] + centre[0], 0), this.mostFailing));
+  }
+
   #means(x, count) {
     const z = this.surrogates.means(x, count);
     return this.failures ? beside(z, this.failures.means(x, count), count, this.outputs, 1) : z;
@@ -318,9 +331,9 @@ export class Library {
   #margin(s, lam) {
     const { widest, least_multiplier, price_span, price_halvings } = this.tuning.solver;
     const used = this.output.slice(0, this.near.length);
-    const cost = used.map((o, j) => Math.log(Math.sqrt(2 * Math.PI) * Math.max(Math.abs(lam[j]), least_multiplier) * s[o]));
-    const at = (price) => cost.map((c) => Math.sqrt(2 * Math.min(Math.max(price - c, 0), 0.5 * widest ** 2)));
-    const enough = (price) => at(price).reduce((all, beta) => all * normal(beta), 1) >= this.aim;
+    const cost = used.map((o, j) => Math.max(Math.abs(lam[j]), least_multiplier) * s[o]);
+    const at = (price) => cost.map((c) => Math.min(studentMargin(c / Math.exp(price)), widest));
+    const enough = (price) => at(price).reduce((all, beta) => all * student(beta), 1) >= this.aim;
     let low = Math.log(this.price);
     let high = low;
     if (!enough(low)) {

@@ -129,6 +129,8 @@ export function fromRecord(problem, record) {
     mean: problem.outputs.map((name) => estimates.get(name).mean),
     std: problem.outputs.map((name) => estimates.get(name).std),
     probability: record.probability_feasible,
+    success: record.probability_success,
+    approximate: record.approximate,
     warnings: record.warnings.map((w) => w.warning),
   };
 }

@@ -79,7 +79,9 @@ def answers_section(answers: Answers) -> Markup:
     problem, model = answers.fitted.problem, answers.fitted
     shown = [answers.answer(i) for i in range(len(answers))]
     columns = [f"limit {name}" for name in problem.box.names] + [*problem.space.names]
-    columns += [problem.objective.name, "±", "feasible", "status", "active or violated"]
+    fails = len(model.evaluations.failed) > 0
+    columns += [problem.objective.name, "±", "feasible", *(["simulator returns"] if fails else []), "status"]
+    columns += ["active or violated"]
     rows = []
     for i, answer in enumerate(shown):
         slacks = -problem.box.violations(answers.moments[0][i : i + 1], answers.thresholds[i : i + 1])[0]
@@ -91,7 +93,8 @@ def answers_section(answers: Answers) -> Markup:
         ]
         chance = f"{100 * answer.probability_feasible:.1f} %"
         values = [*answer.thresholds.values(), *(float(v) for v in answer.point.values())]
-        rows.append((*values, answer.objective.mean, answer.objective.std, chance, answer.status, ", ".join(stands)))
+        chances = [chance, f"{100 * answer.probability_success:.1f} %"] if fails else [chance]
+        rows.append((*values, answer.objective.mean, answer.objective.std, *chances, answer.status, ", ".join(stands)))
     note = f"By the model of {len(model.evaluations.complete)} measured designs."
     return joined(tag("h2", "Answers"), tag("p", note), tag("div", table(columns, rows), class_="wide"))
 

@@ -232,7 +232,7 @@ class _Routes:
             """Store what a pending design measured, or why it failed."""
 
             def answer() -> Response:
-                row, found = spending.tell(id, told.outputs, told.failed)
+                row, found = spending.tell(id, told.model_dump()["outputs"], told.failed)
                 return StrictJSON({**evaluation_record(row), "answer": None if found is None else answer_record(found)})
 
             return await self._answer(request, answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from cbabo.domain.problem import Problem
 
@@ -57,11 +57,37 @@ class Refinement(Question):
     """1 verifies, every further one looks for a better design."""
 
 
+class Measurement(_Body):
+    """A number with its standard error."""
+
+    value: float
+    sem: Annotated[float, Field(ge=0.0)]
+    """Standard error of the value."""
+
+
+def _kind(reading: object) -> str:
+    """Return the tag of a reading; brackets keep tags out of messages."""
+    if isinstance(reading, dict | Measurement):
+        return "[measurement]"
+    return "[parts]" if isinstance(reading, list) else "[number]"
+
+
+_Measured = Annotated[
+    Annotated[float, Tag("[number]")] | Annotated[Measurement, Tag("[measurement]")], Discriminator(_kind)
+]
+_Reading = Annotated[
+    Annotated[float, Tag("[number]")]
+    | Annotated[Measurement, Tag("[measurement]")]
+    | Annotated[list[_Measured], Tag("[parts]")],
+    Discriminator(_kind),
+]
+
+
 class Told(_Body):
     """What a design measured, or why it failed; one of the two."""
 
-    outputs: dict[str, float] | None = None
-    """Raw outputs by name."""
+    outputs: dict[str, _Reading] | None = None
+    """Raw outputs by name: a number, a number with its standard error, or a list of either, one for each part."""
     failed: Annotated[str, Field(max_length=10_000)] | None = None
     """The reason."""
 
@@ -103,6 +129,10 @@ class AnswerRecord(_Body):
     objective: float
     objective_std: float
     probability_feasible: float
+    probability_success: float
+    """That the simulator returns at all."""
+    approximate: bool
+    """Whether it is a fast answer where neighbouring solutions differ, so that a full one may be another design."""
     warnings: list[Warned]
     limits: Limits
     closest_limits: Limits
@@ -263,7 +293,7 @@ class JobRecord(_Body):
 
 DocumentRecord = dict[str, Any]
 """The document of the page; `surfaces.document` says what is in it."""
-TableRow = dict[str, float | None]
+TableRow = dict[str, bool | float | None]
 """A row of a table: limits, variables, mean and standard deviation of every output, probability of feasibility."""
 
 _SAID = {

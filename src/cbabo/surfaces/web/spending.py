@@ -13,6 +13,7 @@ from typing import Any
 from cbabo.answering.answers import Answer
 from cbabo.answering.refine import measured_answer
 from cbabo.domain.evaluations import Evaluation, Trial
+from cbabo.domain.parts import Reading
 from cbabo.domain.query import Query
 from cbabo.errors import CbaboError, StudyError
 from cbabo.evaluators.function import describe
@@ -100,7 +101,7 @@ class Spending:
         return trial
 
     def tell(
-        self, id: int, outputs: Mapping[str, float] | None, failed: str | None
+        self, id: int, outputs: Mapping[str, Reading] | None, failed: str | None
     ) -> tuple[Evaluation, Answer | None]:
         """Store what a design measured; where it was handed out for an answer, return that answer, measured."""
         self._study.tell(id, outputs, failed=failed)
@@ -111,7 +112,9 @@ class Spending:
         if handed is None or told.state != "complete":
             return told, None
         with self._follower.model() as model:
-            known = any(row.id == told.id for row in model.evaluations)
+            known = any(
+                row.id == told.id for row in model.evaluations.complete
+            )  # It may be pending in a model from before.
             fitted = model if known else model.conditioned([told])
             answer = measured_answer(fitted, Query.of(model.problem.box, handed.thresholds), told)
         if answer.verified:

@@ -1,0 +1,83 @@
+"""benchmarks/rough.py: how answers are judged, and which problems names stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmark_scripts import script
+from cbabo import Study, problems
+from cbabo.bench.truth import truth
+
+subjects, rough = script("subjects"), script("rough")
+
+
+def test_known_optima_lose_nothing_and_others_are_judged_by_feasibility_only() -> None:
+    subject, known = subjects.subject("three_truss"), truth("three_truss")
+    assert subject.thresholds.shape == (200, 3)
+    assert np.array_equal(subject.thresholds[:100], known.thresholds)
+    worth = subject.judged(known.x, np.full(100, 0.5))
+    assert (worth.feasible, worth.stated) == (100.0, 50.0)
+    assert [worth.loss, worth.gap, worth.lowest] == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+    strictest = subject.judged(np.tile(known.strictest.x, (200, 1)), np.ones(200))
+    assert strictest.feasible == 100.0
+    assert strictest.loss == pytest.approx(100.0 * ((known.strictest.f - known.f) / known.span).mean())
+
+
+def test_an_infeasible_answer_loses_all_and_its_gap_is_negative() -> None:
+    known = truth("three_truss")
+    worth = subjects.subject("three_truss").judged(np.tile(known.relaxed.x, (10, 1)), np.ones(10))
+    assert (worth.feasible, worth.loss) == (0.0, 100.0)
+    assert worth.gap < 0.0
+
+
+def test_an_answer_better_than_the_best_known_has_a_negative_loss() -> None:
+    subject, known = subjects.subject("three_truss"), truth("three_truss")
+    worse = subjects.Subject(
+        subject.problem,
+        type(known)(known.name, known.thresholds, known.f + 0.1 * known.span, known.x, known.strictest, known.relaxed),
+        subject.evaluator,
+        subject.exact,
+    )
+    assert worse.judged(known.x, np.ones(100)).loss == pytest.approx(-10.0)
+
+
+def test_a_failing_answer_loses_all() -> None:
+    subject = subjects.subject("three_truss")
+    failing = subjects.Subject(
+        subject.problem, subject.known, subject.evaluator, lambda X: np.full((len(X), 4), np.nan)
+    )
+    assert failing.judged(subject.known.x[:5], np.ones(5)).loss == 100.0
+
+
+def test_names_and_groups() -> None:
+    assert subjects.chosen(["simulators", "g06", "wing"]) == ["circuit", "bracket", "wing", "g06"]
+    everything = subjects.chosen([])
+    assert {*problems.names("rough"), *subjects.SIMULATORS} == set(everything)
+    assert [subjects.group_of(name) for name in ("wing", "stop", "g06")] == ["simulators", "kinks", "other"]
+
+
+@pytest.mark.parametrize("name", ["three_truss", "rc_beam_mixed"])
+def test_margins_make_answers_by_the_surrogates_more_probable(name: str) -> None:
+    shipped = problems.get(name)
+    study = Study.create(shipped.problem, "sqlite://", seed=0)
+    study.run(shipped.evaluate, budget=20, in_process=True)
+    thresholds = truth(name).thresholds[:4]
+    stated = [rough.by_surrogate(study.model(), thresholds, aim)[1] for aim in (None, 0.8, 0.98)]
+    assert (stated[0] <= stated[1] + 1e-9).all()
+    assert (stated[1] <= stated[2] + 1e-9).all()
+
+
+def test_lines_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "lines.csv"
+    worth = subjects.Judgement(100.0, 98.0, 1.5, 1.5, -0.25)
+    rough.append(path, [rough.Line("g06", 0, "default", "direct", 40, 100, 0, 2.5, worth)])
+    rough.append(path, [rough.Line("g06", 1, "default", "direct", 40, 100, 0, 2.5, worth)])
+    table = rough.read(path)
+    assert list(table.columns) == rough.COLUMNS
+    assert table["lowest"].tolist() == [-0.25, -0.25]
+    path.write_text("problem,seed\n")
+    with pytest.raises(SystemExit, match="expected the columns problem, seed, settings"):
+        rough.read(path)
