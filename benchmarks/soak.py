@@ -3,7 +3,7 @@
 Counted are: evaluations that were told as stored and are not there with the same outputs (lost), evaluations told twice,
 outputs that are not those of their design (wrong), and processes that outlive their driver (orphans). All of them must be 0.
 
-    python benchmarks/soak.py            # 10,000 evaluations, 200 kills, 20 outages, half on SQLite and half on PostgreSQL
+    python benchmarks/soak.py            # 10,000 evaluations, 200 kills, 40 outages, half on SQLite and half on PostgreSQL
     python benchmarks/soak.py --smoke    # 200 evaluations, to see that it works
 """
 
@@ -264,7 +264,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--evaluations", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--outages", type=int, default=20)
+    parser.add_argument("--outages", type=int, default=40)
     parser.add_argument("--storage", choices=["sqlite", "postgresql", "both"], default="both")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--smoke", action="store_true", help="200 evaluations, 6 kills, 2 outages")

@@ -10,7 +10,7 @@ import pytest
 from cbabo import Constraint, Discrete, Model, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.query import Query
-from cbabo.methods.correction import correct
+from cbabo.methods.correction import next_design
 from cbabo.methods.learner import Learner
 from cbabo.model import make_model
 from learned import Lab, model_of, refine
@@ -49,7 +49,7 @@ def fine() -> Model:
 def test_a_correction_is_new_legal_and_close(rough: Model) -> None:
     point = rough.predict(AT).point
     made = [Evaluation(90, "complete", "refine", point, simulate_valley(point))]
-    found = correct(rough, QUERY, point, made, 0.98)
+    found = next_design(rough, QUERY, point, made, 0.98)
     assert found is not None
     assert found.point != point
     space = valley().space
@@ -67,7 +67,7 @@ def test_an_error_just_seen_is_not_made_again() -> None:
     for error in (0.05, 0.2):
         y = simulate_valley(point)
         made = [Evaluation(90, "complete", "refine", point, {**y, "c": y["c"] + error})]
-        found = correct(model, QUERY, point, made, 0.98)
+        found = next_design(model, QUERY, point, made, 0.98)
         assert found is not None
         before, after = (simulate_valley(p)["c"] for p in (point, found.point))
         assert after < before - 0.5 * error  # an output shifted by the error is obeyed again
@@ -79,9 +79,34 @@ def test_without_a_feasible_design_any_gain_is_worth_it() -> None:
     point = model.predict(strict).point
     y = {**simulate_valley(point), "c": 3.0}
     made = [Evaluation(90, "complete", "refine", point, y)]
-    found = correct(model, Query.of(valley().box, np.array([[0.0, 1.0]])), point, made, 0.98)
+    found = next_design(model, Query.of(valley().box, np.array([[0.0, 1.0]])), point, made, 0.98)
     assert found is not None
     assert found.gain == np.inf
+
+
+def test_from_the_third_evaluation_on_a_better_region_is_found_far_away() -> None:
+    """Two corrections close to an answer that cannot be improved there: the next design may lie in another basin."""
+
+    def basins(point: dict[str, float]) -> dict[str, float]:
+        u = point["u"]
+        return {"f": min(1.0 + 4.0 * (u - 0.2) ** 2, 0.5 + 60.0 * (u - 0.85) ** 2, 2.0), "c": u}
+
+    problem = Problem("basins", [Real("u", 0.0, 1.0)], Objective("f"), [Constraint("c", "<=", low=0.5, high=1.0)])
+    places = [*np.linspace(0.0, 0.5, 11).tolist(), 0.95, 1.0]
+    rows = [Evaluation(i, "complete", "run", {"u": u}, basins({"u": u})) for i, u in enumerate(places)]
+    model = make_model(Evaluations(problem, tuple(rows)), Learner(0), DEFAULT, seed=0)
+    query, made = Query.of(problem.box, np.array([[1.0]])), []
+    for number, u in enumerate((0.21, 0.19)):
+        made.append(Evaluation(90 + number, "complete", "refine", {"u": u}, basins({"u": u})))
+    close = next_design(model, query, {"u": 0.2}, made[:1], 0.98)
+    far = next_design(model, query, {"u": 0.2}, made, 0.98)
+    assert close is None or abs(close.point["u"] - 0.2) <= 0.16
+    assert far is not None
+    assert far.point["u"] > 0.5
+    assert far.gain > 0.0
+    again = next_design(model, query, {"u": 0.2}, made, 0.98)
+    assert again is not None
+    assert again.point == far.point
 
 
 # ---- refining
@@ -129,7 +154,7 @@ def test_it_stops_when_little_is_left_to_gain_and_says_so(fine: Model) -> None:
     answer = refine(fine, AT, lab, 12)
     assert 2 <= len(lab.made) < 12
     (note,) = answer.warnings
-    reasons = ("the expected gain is below 0.001 of the span", "no untried design close by is predicted better")
+    reasons = ("the expected gain is below 0.0001 of the span", "no untried design close by is predicted better")
     assert note in [f"stopped after {len(lab.made)} evaluations: {reason}" for reason in reasons]
     assert answer.objective.mean - best_of_all() < 2e-3
 

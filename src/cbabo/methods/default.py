@@ -22,7 +22,7 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
-from cbabo.methods.correction import correct, largest_error, relative_gain
+from cbabo.methods.correction import largest_error, next_design, relative_gain
 from cbabo.methods.designs import designs_of, snapped
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
@@ -62,8 +62,8 @@ class DefaultTuning:
     """Gain, of the objective's span over the box, for which a refinement returns a prediction instead of a measured design."""
     largest_error: float = 3.0
     """Error of the last prediction, in standard deviations, up to which a further prediction is trusted."""
-    least_gain: float = 1e-3
-    """Expected gain, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
+    least_gain: float = 1e-4
+    """Expected improvement, of the objective's span over the box, below which a refinement ends: it would not be noticed."""
 
 
 TUNING = DefaultTuning()
@@ -149,7 +149,7 @@ class DefaultMethod:
         for _ in range(0 if known and evaluations == 1 and not spent else evaluations):
             point = centre
             if spent or known:
-                found = correct(fitted, query, centre, spent, aim)
+                found = next_design(fitted, query, centre, spent, aim)
                 if found is None:
                     notes.append(
                         f"stopped after {len(spent)} evaluations: no untried design close by is predicted better"

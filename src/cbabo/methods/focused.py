@@ -89,6 +89,22 @@ def choose_focused(
     return torch.from_numpy(np.array(chosen).reshape(-1, taken.shape[1]))
 
 
+def largest_gain(
+    posterior: Posterior, query: Query, taken: Tensor, random: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """Return the design (d) of the largest expected gain for a query with one row, and the logarithm of that gain.
+
+    The gain is in standard deviations of the measured objectives (see `improvement`). taken: as `choose_focused` takes it.
+    """
+    solver = solver_for(posterior)
+    bound = solver.bound(query.theta)[0]
+    solution = solver.best(bound)
+    answers = np.array([solution.x, *(solver.with_margin(bound, solution, p).x for p in TUNING.margins)])
+    known = np.vstack([posterior.surrogates.x.numpy(), taken.numpy()])
+    failed = _without_outcome(posterior, taken.numpy())
+    return _improvement(posterior, solver, query, np.ones(1), answers, known, failed, random)
+
+
 def _choose(
     posterior: Posterior,
     query: Query,
@@ -114,7 +130,7 @@ def _choose(
         for i, solution in zip(drawn, solutions, strict=True)
         for x in (solution.x, *(solver.with_margin(bounds[i], solution, p).x for p in TUNING.margins))
     ]
-    return _improvement(posterior, solver, query, weights, np.array(answers), known, failed, random)
+    return _improvement(posterior, solver, query, weights, np.array(answers), known, failed, random)[0]
 
 
 def _improvement(
@@ -126,10 +142,10 @@ def _improvement(
     known: FloatArray,
     failed: FloatArray,
     random: np.random.Generator,
-) -> FloatArray:
-    """Return the design (d) of the largest expected gain that was not tried; answers: further designs from which to start.
+) -> tuple[FloatArray, float]:
+    """Return the design (d) of the largest expected gain that was not tried, and the logarithm of its gain.
 
-    failed: designs that are kept away from, as long as there are others.
+    answers: further designs from which to start; failed: designs that are kept away from, as long as there are others.
     """
     s = posterior.surrogates
     x, f = s.x.numpy(), solver.z[:, 0] * float(s.scale[0]) + float(s.centre[0])
@@ -156,7 +172,8 @@ def _improvement(
         if kept.any():
             candidates, values = candidates[kept], values[kept]
             break
-    return np.asarray(candidates[values.argmax()])
+    first = int(values.argmax())
+    return np.asarray(candidates[first]), float(values[first])
 
 
 def _not_raised(posterior: Posterior) -> Posterior:
