@@ -25,7 +25,12 @@ from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
 
 State = Literal["complete", "failed", "running"]
-Kind = Literal["run", "import", "refine"]
+Kind = Literal["run", "import", "refine", "retry"]
+Unfinished = Literal["running", "asked", "interrupted", "retry"]
+"""What an evaluation without an outcome waits for: a run that is under way, its user, or the next run, which makes it again
+because a run was interrupted or because the user asked for another try."""
+RETRIED = "evaluated again as evaluation"
+"""How the reason begins for which an evaluation is excluded that was evaluated again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Evaluation:
     state: State
     """running: asked for, no outcome yet."""
     kind: Kind
-    """run: proposed by the method; import: an old run; refine: spent on one answer."""
+    """run: proposed by the method; import: an old run; refine: spent on one answer; retry: another one made again."""
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]

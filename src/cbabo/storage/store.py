@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cbabo.domain.evaluations import Evaluation, Kind, Trial
+from cbabo.domain.evaluations import RETRIED, Evaluation, Kind, Trial, Unfinished
 from cbabo.domain.focus import Focus
 from cbabo.domain.parts import Reading
 from cbabo.domain.problem import Problem
@@ -37,6 +37,8 @@ from cbabo.storage.studies import StudyRecord, add_study, find_study
 from cbabo.storage.transactions import Transactions
 
 _LOG = logging.getLogger(__name__)
+_RETRY = "retry"
+"""Stands for the token of a run in evaluations that the next run is to make."""
 _RESTORE = "restore a copy of the database, or export the evaluations and import them into a new study"
 
 
@@ -230,13 +232,42 @@ class StudyStore:
 
     def interrupted(self) -> list[Trial]:
         """Adopt what an earlier run left unfinished: the caller runs it again or tells it as failed."""
-        left = (
-            (EVALUATIONS.c.study_id == self.record.id)
-            & (EVALUATIONS.c.state == "running")
-            & EVALUATIONS.c.holder.is_not(None)
-            & (EVALUATIONS.c.holder != self.token)
-        )
-        query = sa.select(EVALUATIONS).where(left).order_by(EVALUATIONS.c.number)
+        return self._adopt(EVALUATIONS.c.holder.not_in([self.token, _RETRY]))
+
+    def retried(self) -> list[Trial]:
+        """Adopt what is to be evaluated again; the caller runs it."""
+        return self._adopt(EVALUATIONS.c.holder == _RETRY)
+
+    def retry(self, numbers: Sequence[int]) -> list[Trial]:
+        """Have evaluations made again by the next run, all or none of them: new ones at their points, outside the budget.
+
+        The old ones stay and are excluded, with the id of the new one as the reason.
+        """
+
+        def work(connection: Connection) -> list[Trial]:
+            rows = [self._intact(connection, number) for number in numbers]
+            ids = self._insert(connection, [row["point"] for row in rows], "retry", holder=_RETRY)
+            for row, number in zip(rows, ids, strict=True):
+                self._change(connection, row, {"excluded": f"{RETRIED} {number}"})
+            return [Trial(number, json.loads(row["point"])) for number, row in zip(ids, rows, strict=True)]
+
+        return self._transactions.write(work)
+
+    def unfinished(self) -> dict[int, Unfinished]:
+        """Say of every evaluation without an outcome, by its id, what it waits for."""
+        holder = self.holder()
+        mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "running")
+        query = sa.select(EVALUATIONS.c.number, EVALUATIONS.c.holder).where(mine).order_by(EVALUATIONS.c.number)
+        rows = self._transactions.read(lambda connection: connection.execute(query).all())
+        alive = None if holder is None else holder.token
+        known: dict[str | None, Unfinished] = {None: "asked", _RETRY: "retry", alive or "": "running"}
+        return {number: known.get(token, "interrupted") for number, token in rows}
+
+    def _adopt(self, which: sa.ColumnElement[bool]) -> list[Trial]:
+        """Make unfinished evaluations those of this run."""
+        left = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "running")
+        query = sa.select(EVALUATIONS).where(left, EVALUATIONS.c.holder.is_not(None), which)
+        query = query.order_by(EVALUATIONS.c.number)
 
         def work(connection: Connection) -> list[Trial]:
             trials = []
@@ -269,6 +300,7 @@ class StudyStore:
         started: bool = False,
         outputs: Sequence[str] | None = None,
         thresholds: str | None = None,
+        holder: str | None = None,
     ) -> list[int]:
         """Store new evaluations; return their ids, which were never given out before."""
         study = self.record.id
@@ -285,7 +317,7 @@ class StudyStore:
                     "outputs": None if outputs is None else outputs[i],
                     "thresholds": thresholds,
                     "started": time.time() if started else None,
-                    "holder": self.token if started else None,
+                    "holder": self.token if started else holder,
                 },
             )
             for i, (number, point) in enumerate(zip(numbers, points, strict=True))

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from cbabo.domain.constraints import ThresholdsLike
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, Unfinished
 from cbabo.domain.focus import Focus
-from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage
 from cbabo.storage.store import StudyStore
 from cbabo.study.importing import ImportReport, check_rows
+from cbabo.study.outcomes import checked_ids, retryable_ids, split_refinement, told_readings
 from cbabo.study.runner import Run
 from cbabo.study.trials import Trials
 
@@ -146,6 +145,12 @@ class Study:
         return self._store.damages()
 
     @property
+    def unfinished(self) -> Mapping[int, Unfinished]:
+        """What each evaluation without an outcome waits for, by its id: "running" in a run that is under way, "asked" for by a
+        user who has not told it, "interrupted" when its run ended, or to be evaluated again ("retry"), both by the next run."""
+        return self._store.unfinished()
+
+    @property
     def focused(self) -> Focus | None:
         """The thresholds under discussion, None for the whole box."""
         return self._store.focus()
@@ -184,7 +189,7 @@ class Study:
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
             self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
-        readings, bad = self._checked(outputs)
+        readings, bad = told_readings(self.problem, outputs)
         if bad is not None:
             self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
@@ -207,12 +212,19 @@ class Study:
         They keep their ids and still count against the budget, since they were spent. An evaluation that has no outcome yet is
         refused. undo: include them again.
         """
-        numbers = [ids] if isinstance(ids, int) else list(ids)
-        if not numbers or any(not isinstance(number, int) or isinstance(number, bool) for number in numbers):
-            raise InputError(f"forget: expected ids of evaluations as whole numbers, got {shown(ids)}")
+        numbers = checked_ids("forget", ids)
         if not isinstance(reason, str) or not reason.strip():
             raise InputError(f"forget: reason must be a text, got {shown(reason)}")
         self._store.exclude(numbers, None if undo else " ".join(reason.split()))
+
+    def retry(self, ids: Iterable[int] | None = None) -> list[Trial]:
+        """Have failed evaluations evaluated again by the next `run`, all or none of them; return the new evaluations.
+
+        Each becomes an evaluation of kind "retry" at the same design, which does not count against the budget. The old one stays
+        in the record and is excluded. ids: failed evaluations, or excluded ones; None: all that failed and are not excluded.
+        """
+        with self._store.locked():
+            return self._store.retry(retryable_ids(self.evaluations, ids))
 
     def focus(self, thresholds: ThresholdsLike | None) -> None:
         """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
@@ -242,9 +254,11 @@ class Study:
         is one worker, and kept with every failure. executor: any concurrent.futures.Executor instead.
         asynchronous: ask for the next evaluation as soon as one ends, rather than batch by batch. timeout: seconds for one
         evaluation, from its start on. retries: further tries after a timeout or a failure marked as worth another try.
-        stop_after_failures: give up after so many failures in a row. on_interrupted: what to do with evaluations that a dead
-        run left unfinished. on_result: called with every finished evaluation. in_process: call `evaluate` in this process, for
-        one whose state cannot be sent to another or is needed here; a crash of it then ends this process.
+        stop_after_failures: give up after so many failures in a row; None: if the first five of the run, or ten in a row, fail
+        for the same reason (their messages differ in numbers and paths only), which is hardly the designs' fault.
+        on_interrupted: what to do with evaluations that a dead run left unfinished. on_result: called with every finished
+        evaluation. in_process: call `evaluate` in this process, for one whose state cannot be sent to another or is needed
+        here; a crash of it then ends this process.
 
         If the database does not answer, the run waits for up to 10 minutes, or as long as the environment variable
         CBABO_OUTAGE_SECONDS states.
@@ -304,7 +318,7 @@ class Study:
                     on_result(evaluation)
                 return evaluation
 
-            known, made = _split(self.evaluations, limits, begin)
+            known, made = split_refinement(self.evaluations, limits, begin)
             if any(row.point == begin for row in made):
                 begin = None  # The refinement that begins there goes on.
             return refine(
@@ -321,31 +335,6 @@ class Study:
         from cbabo.model import make_model
 
         return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-    def _checked(self, outputs: Any) -> tuple[dict[str, Reading], str | None]:
-        """Return the outputs that were told, and why they are a failure, if they are."""
-        if not isinstance(outputs, Mapping):
-            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-        declared = self.problem.outputs
-        absent = missing(outputs, declared)
-        if absent is not None:
-            raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")
-        readings: dict[str, Reading] = {}
-        failure = None
-        try:
-            for name, value in outputs.items():
-                readings[str(name)] = output_reading(str(name), value)
-            check_objective(declared, readings)
-        except InputError as error:
-            raise InputError(f"tell: {error}") from None
-        for name in list(readings):
-            bad = not_finite(name, readings[name])
-            whole = whole_name(name)
-            if bad is not None:
-                del readings[name]
-                if name in declared or (whole in declared and whole not in outputs):
-                    failure = failure or bad
-        return readings, failure
 
     def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
         if not exist_ok:
@@ -364,24 +353,6 @@ class Study:
                 f"study {self.name!r} exists with another {' and another '.join(different)}; "
                 "choose another name, or state what is stored"
             )
-
-
-def _split(
-    evaluations: Evaluations, limits: Mapping[str, float], start: Point | None
-) -> tuple[Evaluations, tuple[Evaluation, ...]]:
-    """Return the evaluations before a refinement for these limits, and those that were spent on it at the very end.
-
-    start: a design with which the refinement begins; if it was measured before, it counts as spent on it.
-    """
-    rows = [row for row in evaluations if row.state != "running" and row.excluded is None]
-    first = len(rows)
-    while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
-        first -= 1
-    spent = rows[first:]
-    if start is not None and all(row.point != start for row in spent):
-        spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
-    ids = {row.id for row in spent}
-    return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)
 
 
 def _execution(where: str, **stated: Any) -> Execution:

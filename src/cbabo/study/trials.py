@@ -45,6 +45,10 @@ class Trials:
         """Adopt the evaluations that a dead run left unfinished."""
         return self._store.interrupted()
 
+    def retried(self) -> list[Trial]:
+        """Start the evaluations that are to be made again."""
+        return self._store.retried()
+
     def record(self, id: int, outcome: Outcome) -> Evaluation:
         """Store the outcome of an evaluation that a run made."""
         values: dict[str, Any] = {

@@ -53,7 +53,11 @@ def run(
     timeout: Annotated[float | None, typer.Option(help="Seconds for one evaluation; the file's if left out.")] = None,
     retries: Annotated[int | None, typer.Option(help="Further tries after a timeout; the file's if left out.")] = None,
     stop_after_failures: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many failures in a row.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Give up after so many failures in a row; if left out: 5 first or 10 in a row for the same reason.",
+        ),
     ] = None,
     on_interrupted: Annotated[
         Literal["rerun", "fail"], typer.Option(help="What to do with evaluations that a dead run left behind.")

@@ -1,4 +1,4 @@
-"""Commands about what a study holds: status, forget."""
+"""Commands about what a study holds: status, forget, retry."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import typer
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
+from cbabo.domain.reasons import reason_key
+from cbabo.errors import InputError
+from cbabo.storage.urls import hide_passwords
 from cbabo.study.modelcache import kept_advice
 from cbabo.study.study import Study
 from cbabo.surfaces.cli.options import Format, FormatOption, SetOption, StudyArgument, open_study
@@ -24,6 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(status)
     app.command()(forget)
+    app.command()(retry)
 
 
 def status(
@@ -53,6 +57,24 @@ def forget(
     typer.echo(f"{'Included' if undo else 'Excluded'} {what} {', '.join(map(str, ids))}.")
 
 
+def retry(
+    study: StudyArgument,
+    ids: Annotated[list[int] | None, typer.Argument(metavar="[ID...]", help="The evaluations to make again.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="All that failed and are not excluded.")] = False,
+    changes: SetOption = None,
+) -> None:
+    """Have failed evaluations made again by the next run; the failures stay in the record, and the budget counts them once."""
+    if bool(ids) == failed:
+        raise InputError(f"retry: expected ids of evaluations or --failed, got {'both' if ids else 'neither'}")
+    made = open_study(study, changes).retry(None if failed else ids)
+    if not made:
+        typer.echo("No evaluation has failed; there is nothing to run again.")
+        return
+    what = "evaluation" if len(made) == 1 else "evaluations"
+    numbers = ", ".join(str(trial.id) for trial in made)
+    typer.echo(f"{len(made)} {what} will be run again, as {what} {numbers}. Next: cbabo run {hide_passwords(study)}")
+
+
 def print_summary(study: Study, form: Format) -> None:
     """Print the progress of a study: everything for machines, for people what fits on a page."""
     evaluations = study.evaluations
@@ -68,7 +90,7 @@ def print_summary(study: Study, form: Format) -> None:
     facts = {
         name.replace("_", " "): value
         for name, value in flat.items()
-        if not name.startswith("best_") and (value or name not in ("excluded", "damaged"))
+        if not name.startswith("best_") and (value or name not in ("excluded", "damaged", "to_run_again"))
     }
     print_facts({**facts, "nominal limits": limits})
     best = evaluations.best(study.problem.box.nominal)
@@ -78,9 +100,12 @@ def print_summary(study: Study, form: Format) -> None:
         print_frame(_design(evaluations.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
     for advice in kept_advice(study):
         typer.echo(f"\nAdvice: {advice}.")
-    if evaluations.running:
-        shown = [{"id": row.id, **row.point} for row in evaluations.running[:_ROWS]]
-        print_frame(pd.DataFrame(shown), "table", _title("running, or asked for and not yet told", evaluations.running))
+    waiting: dict[str, list[dict[str, Any]]] = {}
+    for row in summary["pending"]:
+        title = row["standing"] if row["standing"].endswith("again") else "running, or asked for and not yet told"
+        waiting.setdefault(title, []).append({"id": row["id"], **row["point"]})
+    for title, rows in waiting.items():
+        print_frame(pd.DataFrame(rows[:_ROWS]), "table", _title(title, len(rows)))
     if evaluations.failed:
         print_frame(
             _reasons(evaluations.failed),
@@ -121,12 +146,16 @@ def _design(problem: Problem, best: Evaluation) -> pd.DataFrame:
 
 
 def _reasons(failed: Evaluations) -> pd.DataFrame:
-    """Group failures by their reason, the latest first."""
+    """Group failures by their reason, which may differ in numbers and paths, the latest first."""
     ids: dict[str, list[int]] = {}
+    latest: dict[str, str] = {}
     for row in reversed(failed.rows):
-        ids.setdefault(row.failure or "", []).append(row.id)
+        reason = row.failure or ""
+        latest.setdefault(reason_key(reason), reason)
+        ids.setdefault(reason_key(reason), []).append(row.id)
     rows = []
-    for reason, numbers in list(ids.items())[:_ROWS]:
+    for key, numbers in list(ids.items())[:_ROWS]:
+        reason = latest[key]
         short = reason if len(reason) <= _REASON_CHARACTERS else f"{reason[:_REASON_CHARACTERS]}…"
         listed = ", ".join(map(str, numbers[:_IDS])) + (", …" if len(numbers) > _IDS else "")
         rows.append({"times": str(len(numbers)), "ids": listed, "reason": short})
@@ -135,5 +164,5 @@ def _reasons(failed: Evaluations) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _title(text: str, rows: Evaluations) -> str:
-    return text if len(rows) <= _ROWS else f"{text}: the first {_ROWS} of {len(rows)}"
+def _title(text: str, count: int) -> str:
+    return text if count <= _ROWS else f"{text}: the first {_ROWS} of {count}"

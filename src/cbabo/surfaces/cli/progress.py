@@ -53,7 +53,7 @@ class Tally:
         self._budget = budget
         counted = [row for row in evaluations if row.kind == "run"]
         self.done = sum(row.state != "running" for row in counted)
-        self._failed = sum(row.state == "failed" for row in counted)
+        self._failed = sum(row.kind in ("run", "retry") for row in evaluations.failed)
         self._best = evaluations.best(self._nominal)
         self._began = time.monotonic()
         self._shown = self._began
@@ -62,8 +62,8 @@ class Tally:
 
     def count(self, evaluation: Evaluation) -> None:
         """Take one more finished evaluation into account."""
-        self.done += 1
         self._new += 1
+        self.done += evaluation.kind == "run"
         self._failed += evaluation.state == "failed"
         self._seconds += evaluation.seconds or 0.0
         rows = (evaluation,) if self._best is None else (self._best, evaluation)

@@ -185,6 +185,12 @@ class Pending(_Body):
     point: dict[str, float]
 
 
+class Unfinished(Pending):
+    """An evaluation without an outcome, and what it waits for."""
+
+    standing: str
+
+
 class Failure(_Body):
     """A failed evaluation."""
 
@@ -224,12 +230,14 @@ class StatusRecord(_Body):
     optimiser: str
     """Who runs the study; "none" if nobody does."""
     seconds_per_evaluation: float | None
+    to_run_again: int
+    """Evaluations that the next run makes again: those of a run that was interrupted, and those that were retried."""
     nominal_limits: Limits
     best_objective: float | None
     best_evaluation: int | None
     best_design: dict[str, float]
     best_outputs: dict[str, float]
-    pending: list[Pending]
+    pending: list[Unfinished]
     failures: list[Failure]
     exclusions: list[Exclusion]
     damages: list[DamageRecord]
@@ -240,7 +248,7 @@ class EvaluationRecord(_Body):
 
     id: int
     state: Literal["complete", "failed", "running"]
-    kind: Literal["run", "import", "refine"]
+    kind: Literal["run", "import", "refine", "retry"]
     point: dict[str, float]
     outputs: dict[str, float]
     sem: dict[str, float]
