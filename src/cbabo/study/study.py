@@ -19,9 +19,12 @@ from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
 from cbabo.methods.settings import MethodSettings, Settings
+from cbabo.storage.amendments import Amendment, read_amendments, write_amendment
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage
 from cbabo.storage.store import StudyStore
+from cbabo.storage.waiting import unfinished
+from cbabo.study.amending import planned_change, refuse_difference
 from cbabo.study.importing import ImportReport, check_rows
 from cbabo.study.outcomes import checked_ids, retryable_ids, split_refinement, told_readings
 from cbabo.study.runner import Run
@@ -76,7 +79,9 @@ class Study:
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
-            study._refuse_difference(problem, seed, settings, exist_ok)
+            if not exist_ok:
+                raise StudyError(f"study {name!r} exists already; choose another name or pass exist_ok=True")
+            refuse_difference(store.record, problem, seed, settings)
         if focus is not None and store.focus() != wanted:
             store.set_focus(wanted)
         return study
@@ -93,8 +98,13 @@ class Study:
 
     @property
     def problem(self) -> Problem:
-        """The problem it was created for."""
+        """The problem, as it was created or last amended."""
         return self._store.record.problem
+
+    @property
+    def amendments(self) -> tuple[Amendment, ...]:
+        """Every change of the problem since the study was created, the oldest first."""
+        return read_amendments(self._store)
 
     @property
     def seed(self) -> int:
@@ -137,7 +147,8 @@ class Study:
 
         A damaged row is named in a warning and left out; `damages` lists them.
         """
-        return Evaluations(self.problem, self._store.evaluations())
+        rows = self._store.evaluations()
+        return Evaluations(self.problem, rows)
 
     @property
     def damages(self) -> tuple[Damage, ...]:
@@ -148,7 +159,7 @@ class Study:
     def unfinished(self) -> Mapping[int, Unfinished]:
         """What each evaluation without an outcome waits for, by its id: "running" in a run that is under way, "asked" for by a
         user who has not told it, "interrupted" when its run ended, or to be evaluated again ("retry"), both by the next run."""
-        return self._store.unfinished()
+        return unfinished(self._store)
 
     @property
     def focused(self) -> Focus | None:
@@ -173,6 +184,7 @@ class Study:
 
     def ask_at(self, point: Mapping[str, float]) -> Trial:
         """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
+        self._store.refresh()
         return self._store.start(self.problem.space.check(point), "refine", started=False)
 
     def tell(self, id: int, outputs: Mapping[str, Any] | None = None, *, failed: str | None = None) -> None:
@@ -182,6 +194,7 @@ class Study:
         output. An output that is NaN or infinite makes it a failure; a missing or misspelt one is refused, and the design
         stays pending.
         """
+        self._store.refresh()
         if (outputs is None) == (failed is None):
             raise InputError("tell: expected either outputs or failed='reason', got both or neither")
         if failed is not None:
@@ -226,11 +239,30 @@ class Study:
         with self._store.locked():
             return self._store.retry(retryable_ids(self.evaluations, ids))
 
+    def amend(self, problem: Problem, values: Mapping[str, float] | None = None) -> tuple[str, ...]:
+        """State the problem anew, with all evaluations kept; return the changes, such as "constraint 'stress': high 10 -> 12".
+
+        Limits may be moved, fixed, made movable, dropped, or set on any number that was recorded. Bounds of variables may change:
+        designs outside stay in the record, and nothing is learned from them. values: for every variable that is added, the
+        value that all evaluations so far had. What cannot be is refused, with nothing changed: a variable that is removed, a kind
+        of variable that stored designs do not fit, or an output that measured evaluations lack. Refused while the study runs.
+        """
+        if not isinstance(problem, Problem):
+            raise InputError(f"amend: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")
+        store = self._store
+        with store.locked():
+            rows, before = store.evaluations(), store.record.problem
+            change = planned_change(before, problem, rows, values or {}, store.focus(), store.learner()[1])
+            if change is not None:
+                write_amendment(store, change)
+        return () if change is None else tuple(change.changes)
+
     def focus(self, thresholds: ThresholdsLike | None) -> None:
         """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
 
         Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
         """
+        self._store.refresh()
         self._store.set_focus(_focus(self.problem, thresholds))
 
     def run(
@@ -305,6 +337,7 @@ class Study:
             raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        self._store.refresh()
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
         execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
@@ -335,24 +368,6 @@ class Study:
         from cbabo.model import make_model
 
         return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-    def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
-        if not exist_ok:
-            raise StudyError(f"study {self.name!r} exists already; choose another name or pass exist_ok=True")
-        different = [
-            what
-            for what, same in (
-                ("problem", problem == self.problem),
-                ("seed", seed == self.seed),
-                ("settings", settings == self.settings),
-            )
-            if not same
-        ]
-        if different:
-            raise StudyError(
-                f"study {self.name!r} exists with another {' and another '.join(different)}; "
-                "choose another name, or state what is stored"
-            )
 
 
 def _execution(where: str, **stated: Any) -> Execution:

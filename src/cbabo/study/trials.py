@@ -20,10 +20,18 @@ class Trials:
 
     def __init__(self, store: StudyStore) -> None:
         self._store = store
-        self.outputs = store.record.problem.outputs
-        self.batch_size = store.record.settings.batch_size
         self.used_up = False
         """Whether every design of a space with finitely many was asked for."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What an evaluation has to return."""
+        return self._store.record.problem.outputs
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs an iteration proposes."""
+        return self._store.record.settings.batch_size
 
     def take(self, count: int, *, started: bool, may_learn: bool = True, at_once: int | None = None) -> list[Trial]:
         """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left.
@@ -74,8 +82,8 @@ class Trials:
         """Make one iteration of the method and store its batch with its state; False if no design is left to propose."""
         from cbabo.methods.step import step
 
-        record = self._store.record
-        evaluations = Evaluations(record.problem, self._store.evaluations())
+        rows, record = self._store.evaluations(), self._store.record
+        evaluations = Evaluations(record.problem, rows)
         steps, state = self._store.learner()
         focus = self._store.focus()
         if record.problem.space.size is not None and not _unseen(evaluations, [], 1):

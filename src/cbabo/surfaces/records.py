@@ -10,6 +10,7 @@ import pandas as pd
 from cbabo.answering.answers import Answer, Recommendation
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation, Evaluations, Unfinished
+from cbabo.storage.amendments import Amendment
 from cbabo.study.study import Study
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")
@@ -83,6 +84,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "optimiser": study.optimiser or "none",
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
         "to_run_again": len(left),
+        "outside_bounds": len(evaluations.outside),
         "nominal_limits": study.problem.box.nominal,
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,
@@ -95,6 +97,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "failures": [_failure(row) for row in evaluations.failed],
         "exclusions": [{"id": row.id, "reason": row.excluded} for row in evaluations.excluded],
         "damages": [{"id": damage.id, "damage": damage.what} for damage in damages],
+        "amendments": [_amendment(amendment) for amendment in study.amendments],
     }
 
 
@@ -172,6 +175,14 @@ def _alternative(other: Recommendation) -> dict[str, Any]:
         "improvement": other.improvement,
         "probability_feasible": other.answer.probability_feasible,
         "limits": dict(other.thresholds),
+    }
+
+
+def _amendment(amendment: Amendment) -> dict[str, Any]:
+    return {
+        "amended": amendment.amended.isoformat(timespec="seconds"),
+        "after_evaluation": amendment.evaluations,
+        "changes": list(amendment.changes),
     }
 
 

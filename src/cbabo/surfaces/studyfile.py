@@ -20,6 +20,7 @@ from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator, build_simulator
 from cbabo.methods.settings import PRESETS, MethodSettings, Settings
 from cbabo.storage.urls import hide_passwords, read_url
+from cbabo.study.amending import named_differences
 from cbabo.study.study import Study
 
 _LOG = logging.getLogger(__name__)
@@ -136,22 +137,27 @@ class StudyFile:
             self.problem, self.storage, self.name, stated.seed, self.settings, focus=stated.focus, exist_ok=True
         )
 
-    def open(self) -> Study:
-        """Open the study, which must have been started; say so where the file has changed since."""
+    def stored(self) -> Study:
+        """Open the study, which must have been started, whatever the file states now."""
         try:
-            study = Study.open(self.storage, self.name)
+            return Study.open(self.storage, self.name)
         except (InputError, StudyError) as error:
             raise InputError(
                 f"{self.path}: this study was not started yet; start it by: cbabo run {self.path}"
             ) from error
+
+    def open(self) -> Study:
+        """Open the study, which must have been started; say so where the file has changed since."""
+        study = self.stored()
         for what in ("problem", "seed", "settings"):
             stated = self.study.seed if what == "seed" else getattr(self, what)
             if stated != getattr(study, what):
+                how = "give the study another name to start anew"
+                if what == "problem":
+                    found = named_differences(study.problem, self.problem)
+                    how = f"{found}; change it by: cbabo amend {self.path}, or {how}"
                 _LOG.warning(
-                    "%s states another %s than the study was created with, which still holds; "
-                    "give the study another name to start anew",
-                    self.path,
-                    what,
+                    "%s states another %s than the study was created with, which still holds; %s", self.path, what, how
                 )
         return study
 

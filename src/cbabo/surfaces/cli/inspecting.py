@@ -1,4 +1,4 @@
-"""Commands about what a study holds: status, forget, retry."""
+"""Commands about what a study holds: status, forget, retry, amend."""
 
 from __future__ import annotations
 
@@ -14,13 +14,25 @@ from cbabo.errors import InputError
 from cbabo.storage.urls import hide_passwords
 from cbabo.study.modelcache import kept_advice
 from cbabo.study.study import Study
-from cbabo.surfaces.cli.options import Format, FormatOption, SetOption, StudyArgument, open_study
+from cbabo.surfaces.cli.options import (
+    Format,
+    FormatOption,
+    SetOption,
+    StudyArgument,
+    names_database,
+    open_study,
+    pairs,
+    read_file,
+    stored_study,
+)
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, print_log
 from cbabo.surfaces.records import status_record
 
 _ROWS = 10
 _IDS = 6
 _REASON_CHARACTERS = 300
+_ONLY_SOME = ("excluded", "damaged", "to_run_again", "outside_bounds")
+"""Counts that are shown only where there are some."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +40,7 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
     app.command()(forget)
     app.command()(retry)
+    app.command()(amend)
 
 
 def status(
@@ -75,6 +88,37 @@ def retry(
     typer.echo(f"{len(made)} {what} will be run again, as {what} {numbers}. Next: cbabo run {hide_passwords(study)}")
 
 
+def amend(
+    study: StudyArgument,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The file that states the new problem; STUDY if left out.")
+    ] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", metavar="NAME=VALUE", help="What a new variable was so far.")
+    ] = None,
+    changes: SetOption = None,
+) -> None:
+    """State the problem of a study anew: other limits, bounds, units or variables; everything that was measured is kept."""
+    source = study if file is None else file
+    if names_database(source):
+        raise InputError("amend: expected a FILE with the new problem after the study")
+    given = {name: _number(name, text) for name, text in pairs(value, "--value").items()}
+    stated = read_file(source, changes)
+    opened = stored_study(study, None if file is not None else changes)
+    found = opened.amend(stated.problem, given)
+    for change in found:
+        typer.echo(change)
+    kept = len(opened.evaluations)
+    typer.echo(f"Amended; all {kept} evaluations are kept." if found else "Nothing differs; the study is as it was.")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"amend: the value of {name} must be a number, got {text!r}") from None
+
+
 def print_summary(study: Study, form: Format) -> None:
     """Print the progress of a study: everything for machines, for people what fits on a page."""
     evaluations = study.evaluations
@@ -90,7 +134,7 @@ def print_summary(study: Study, form: Format) -> None:
     facts = {
         name.replace("_", " "): value
         for name, value in flat.items()
-        if not name.startswith("best_") and (value or name not in ("excluded", "damaged", "to_run_again"))
+        if not name.startswith("best_") and (value or name not in _ONLY_SOME)
     }
     print_facts({**facts, "nominal limits": limits})
     best = evaluations.best(study.problem.box.nominal)
@@ -112,6 +156,9 @@ def print_summary(study: Study, form: Format) -> None:
             "table",
             "failures, the latest first; cbabo status --logs shows what they printed",
         )
+    for row in summary["amendments"]:
+        changes = "; ".join(row["changes"])
+        typer.echo(f"\nAmended {row['amended']}, after evaluation {row['after_evaluation']}: {changes}.")
     for name, title in (
         ("exclusions", "excluded; cbabo forget --undo includes them again"),
         ("damages", "damaged and left out"),

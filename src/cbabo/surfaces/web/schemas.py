@@ -216,6 +216,15 @@ class DamageRecord(_Body):
     damage: str
 
 
+class AmendmentRecord(_Body):
+    """A change of the problem."""
+
+    amended: str
+    after_evaluation: int
+    """The last evaluation that was requested before it."""
+    changes: list[str]
+
+
 class StatusRecord(_Body):
     """How far a study is."""
 
@@ -232,6 +241,8 @@ class StatusRecord(_Body):
     seconds_per_evaluation: float | None
     to_run_again: int
     """Evaluations that the next run makes again: those of a run that was interrupted, and those that were retried."""
+    outside_bounds: int
+    """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
     nominal_limits: Limits
     best_objective: float | None
     best_evaluation: int | None
@@ -241,6 +252,7 @@ class StatusRecord(_Body):
     failures: list[Failure]
     exclusions: list[Exclusion]
     damages: list[DamageRecord]
+    amendments: list[AmendmentRecord]
 
 
 class EvaluationRecord(_Body):
