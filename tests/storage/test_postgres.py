@@ -471,7 +471,7 @@ def test_an_upgrade_that_fails_changes_nothing(
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
     with pytest.raises(StorageError, match="nowhere"):
         Database.existing(postgres_url).upgrade()
-    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0003",)]
+    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0004",)]
     with pytest.raises(psycopg.errors.UndefinedColumn):
         postgres.execute("SELECT note FROM studies", postgres_url)
 

@@ -72,11 +72,7 @@ class StudyStore:
 
     @contextmanager
     def locked(self, *, patient: bool = False) -> Iterator[None]:
-        """Hold the study's lock; inside another `locked` of the same object this does nothing more.
-
-        The problem is read again, and cannot be amended while the lock is held. patient: wait for a database that does not
-        answer, as long as `outage_seconds` says.
-        """
+        """Hold the study's lock, as `Transactions.locked` does, and read the problem again: nobody can amend it meanwhile."""
         with self.transactions.locked(patient=patient):
             self.refresh()
             yield
@@ -269,9 +265,10 @@ class StudyStore:
 
     def _adopt(self, which: sa.ColumnElement[bool]) -> list[Trial]:
         """Make unfinished evaluations those of this run."""
-        left = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "running")
-        query = sa.select(EVALUATIONS).where(left, EVALUATIONS.c.holder.is_not(None), which)
-        query = query.order_by(EVALUATIONS.c.number)
+        mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "running")
+        query = (
+            sa.select(EVALUATIONS).where(mine, which).order_by(EVALUATIONS.c.number)
+        )  # A holder that is null never fits.
 
         def work(connection: Connection) -> list[Trial]:
             trials = []

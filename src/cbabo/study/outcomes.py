@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cbabo.domain.convergence import read_share
 from cbabo.domain.evaluations import RETRIED, Evaluation, Evaluations
 from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
+from cbabo.methods.settings import MethodSettings
 
 
 def told_readings(problem: Problem, outputs: Any) -> tuple[dict[str, Reading], str | None]:
@@ -58,6 +60,16 @@ def retryable_ids(evaluations: Evaluations, ids: Iterable[int] | None) -> list[i
                 f"retry: evaluation {number} did not fail; if its outputs are wrong, exclude it first (forget)"
             )
     return numbers
+
+
+def checked_share(settings: MethodSettings, until: Any) -> float:
+    """Return the share of the span at which a run ends."""
+    share = read_share("run: until", until)
+    if settings.method != "default":
+        raise InputError(
+            "run: until needs the default method, because the paper's states no probabilities; leave it out"
+        )
+    return share
 
 
 def checked_ids(where: str, ids: Any) -> list[int]:

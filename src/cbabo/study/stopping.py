@@ -1,9 +1,11 @@
-"""When a run gives up: failures that are the fault of the set-up, such as a misspelt program or a missing licence."""
+"""When a run ends early: failures that are the set-up's fault, such as a misspelt program, or answers that have converged."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.reasons import reason_key
 
@@ -16,11 +18,49 @@ class StoppingTuning:
     """Failures for the same reason with which a run begins: where a third of all designs fail, 1 run in 240 stops."""
     in_a_row: int = 10
     """Failures for the same reason in a row, later in a run: designs that a model has chosen may lie close together."""
+    check_every: int = 10
+    """Evaluations between two estimates of the convergence: two batches of the usual size, about as costly as one estimate."""
     shown: int = 150
     """Characters of the reason in the sentence; the whole of it is in the log of the run and in `status`."""
 
 
 TUNING = StoppingTuning()
+
+
+class Checks:
+    """Asks whether the answers have converged, at the start and whenever so many more evaluations are finished.
+
+    The counts at which it asks are fixed, so that a run that is resumed asks at the same ones.
+    """
+
+    def __init__(self, enough: Callable[[], bool] | None, finished: int) -> None:
+        self._enough = enough
+        self.finished = finished
+        self._asked = -1
+        self._answer = False
+
+    def now(self) -> bool:
+        """Return whether the run may end."""
+        if self._enough is not None and not self._answer and self.finished // TUNING.check_every > self._asked:
+            self._asked = self.finished // TUNING.check_every
+            self._answer = self._enough()
+        return self._answer
+
+
+@dataclass(frozen=True)
+class Until:
+    """Tells whether the answers have converged to a share of the span."""
+
+    share: float
+    estimate: Callable[[], Convergence | None]
+    on_convergence: Callable[[Convergence], None] | None
+
+    def __call__(self) -> bool:
+        """Estimate it."""
+        found = self.estimate()
+        if found is not None and self.on_convergence is not None:
+            self.on_convergence(found)
+        return found is not None and found.figure <= self.share
 
 
 class FailureCount:

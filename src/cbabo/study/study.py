@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from cbabo.domain.constraints import ThresholdsLike
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, Unfinished
 from cbabo.domain.focus import Focus
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
-from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.amendments import Amendment, read_amendments, write_amendment
@@ -26,8 +26,9 @@ from cbabo.storage.store import StudyStore
 from cbabo.storage.waiting import unfinished
 from cbabo.study.amending import planned_change, refuse_difference
 from cbabo.study.importing import ImportReport, check_rows
-from cbabo.study.outcomes import checked_ids, retryable_ids, split_refinement, told_readings
-from cbabo.study.runner import Run
+from cbabo.study.outcomes import checked_ids, checked_share, retryable_ids, split_refinement, told_readings
+from cbabo.study.runner import Run, read_execution
+from cbabo.study.stopping import Until
 from cbabo.study.trials import Trials
 
 if TYPE_CHECKING:
@@ -278,6 +279,8 @@ class Study:
         on_interrupted: Literal["rerun", "fail"] = "rerun",
         on_result: Callable[[Evaluation], None] | None = None,
         in_process: bool = False,
+        until: float | str | None = None,
+        on_convergence: Callable[[Convergence], None] | None = None,
     ) -> None:
         """Evaluate until the study has requested `budget` evaluations in all; running again resumes.
 
@@ -290,7 +293,9 @@ class Study:
         for the same reason (their messages differ in numbers and paths only), which is hardly the designs' fault.
         on_interrupted: what to do with evaluations that a dead run left unfinished. on_result: called with every finished
         evaluation. in_process: call `evaluate` in this process, for one whose state cannot be sent to another or is needed
-        here; a crash of it then ends this process.
+        here; a crash of it then ends this process. until: end before the budget is spent if the answers have converged to this
+        share of the span, as 0.005 or "0.5%" (see `convergence`); it is estimated every 10 evaluations. on_convergence:
+        called with every estimate.
 
         If the database does not answer, the run waits for up to 10 minutes, or as long as the environment variable
         CBABO_OUTAGE_SECONDS states.
@@ -298,12 +303,13 @@ class Study:
         plan = Run(
             evaluate,
             budget,
-            _execution("run", workers=workers, timeout=timeout, retries=retries, in_process=in_process),
+            read_execution("run", workers=workers, timeout=timeout, retries=retries, in_process=in_process),
             executor,
             asynchronous,
             stop_after_failures,
             on_interrupted,
             on_result,
+            None if until is None else Until(checked_share(self.settings, until), self.convergence, on_convergence),
         )
         with self._store.locked(patient=True):
             plan.drive(self._trials)
@@ -311,6 +317,16 @@ class Study:
     def model(self) -> Model:
         """Return a model of everything measured so far; a pure reading, also while the study runs."""
         return self._model_of(self.evaluations)
+
+    def convergence(self) -> Convergence | None:
+        """Estimate how far the answers still move, without spending evaluations; None where it is too early to say.
+
+        It is None with fewer than 20 measured designs, and under the paper's method.
+        """
+        from cbabo.answering.convergence import convergence
+
+        evaluations = self.evaluations
+        return convergence(self._model_of(evaluations)) if len(evaluations.complete) > 1 else None
 
     def refine(
         self,
@@ -340,7 +356,7 @@ class Study:
         self._store.refresh()
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
-        execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
+        execution = read_execution("refine", timeout=timeout, retries=retries, in_process=in_process)
         with self._store.locked(patient=True), execution.executor(evaluate) as executor:
 
             def measure(point: Point) -> Evaluation:
@@ -368,14 +384,6 @@ class Study:
         from cbabo.model import make_model
 
         return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-
-def _execution(where: str, **stated: Any) -> Execution:
-    """Read how to execute evaluations, naming the method that was called in messages."""
-    try:
-        return Execution(**stated)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:

@@ -33,6 +33,11 @@ class Trials:
         """How many designs an iteration proposes."""
         return self._store.record.settings.batch_size
 
+    @property
+    def finished(self) -> int:
+        """How many evaluations have an outcome."""
+        return sum(row.state != "running" for row in self._store.evaluations())
+
     def take(self, count: int, *, started: bool, may_learn: bool = True, at_once: int | None = None) -> list[Trial]:
         """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Literal
 
 import pandas as pd
@@ -11,6 +12,7 @@ from cbabo.answering.answers import Answer, Recommendation
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation, Evaluations, Unfinished
 from cbabo.storage.amendments import Amendment
+from cbabo.study.modelcache import kept_convergence
 from cbabo.study.study import Study
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")
@@ -70,7 +72,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     """Say how far a study is."""
     best = evaluations.best(study.problem.box.nominal)
     times = [row.seconds for row in evaluations if row.seconds is not None]
-    damages, unfinished = study.damages, study.unfinished
+    damages, unfinished, moves = study.damages, study.unfinished, kept_convergence(study)
     left = [row.id for row in evaluations.running if unfinished.get(row.id) in ("interrupted", "retry")]
     return {
         "study": study.name,
@@ -85,6 +87,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
         "to_run_again": len(left),
         "outside_bounds": len(evaluations.outside),
+        "convergence": None if moves is None else {**asdict(moves), "figure": moves.figure, "text": str(moves)},
         "nominal_limits": study.problem.box.nominal,
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,

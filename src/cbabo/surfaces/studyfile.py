@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from sqlalchemy.engine import URL, make_url
 
+from cbabo.domain.convergence import read_share
 from cbabo.domain.focus import Focus
 from cbabo.domain.notation import parse_yaml, read_yaml, sentence
 from cbabo.domain.problem import Problem, require_problem
@@ -43,6 +44,16 @@ class StudySection(BaseModel):
     """Thresholds under discussion, one mapping each, with an optional `weight` (1 if left out); `[]` means the whole
     box; if left out, the study keeps what it has, which is the whole box at first."""
 
+    budget: int | None = Field(default=None, ge=0)
+    """Evaluations in all, for `cbabo run` without --budget; 200 if left out."""
+    until: float | str | None = None
+    """End a run before its budget is spent when the answers have converged to this share of the span, as `0.5%` or 0.005."""
+
+    @field_validator("until")
+    @classmethod
+    def _is_share(cls, value: float | str | None) -> float | None:
+        return None if value is None else read_share("study.until", value)
+
     @field_validator("storage")
     @classmethod
     def _is_lasting(cls, value: str | None) -> str | None:
@@ -50,11 +61,11 @@ class StudySection(BaseModel):
             lasting_url(value)
         return value
 
-    @field_validator("seed", mode="before")
+    @field_validator("seed", "budget", mode="before")
     @classmethod
-    def _is_whole(cls, value: Any) -> Any:
+    def _is_whole(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, bool):
-            raise InputError(f"study.seed: expected a whole number from 0 on, got {value}")
+            raise InputError(f"study.{info.field_name}: expected a whole number from 0 on, got {value}")
         return value
 
     @field_validator("settings", mode="before")

@@ -37,6 +37,8 @@ study:
   storage: sqlite:///cantilever.db              # beside this file; or postgresql://user@host/name
   seed: 0
   settings: {preset: default}
+  budget: 200                                   # evaluations in all; cbabo run --budget overrides it
+  # until: 0.5%                                 # end earlier, when the answers have converged to this share of the span
 """
 
 SIMULATOR = '''\

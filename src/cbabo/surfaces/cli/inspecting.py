@@ -31,7 +31,7 @@ from cbabo.surfaces.records import status_record
 _ROWS = 10
 _IDS = 6
 _REASON_CHARACTERS = 300
-_ONLY_SOME = ("excluded", "damaged", "to_run_again", "outside_bounds")
+_ONLY_SOME = ("excluded", "damaged", "to_run_again", "outside_bounds", "convergence")
 """Counts that are shown only where there are some."""
 
 
@@ -142,6 +142,8 @@ def print_summary(study: Study, form: Format) -> None:
         typer.echo("\nNo measured design obeys the nominal limits yet.")
     else:
         print_frame(_design(evaluations.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
+    if summary["convergence"] is not None:
+        typer.echo(f"\nConvergence: {summary['convergence']['text']}.")
     for advice in kept_advice(study):
         typer.echo(f"\nAdvice: {advice}.")
     waiting: dict[str, list[dict[str, Any]]] = {}

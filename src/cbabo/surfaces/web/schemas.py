@@ -216,6 +216,19 @@ class DamageRecord(_Body):
     damage: str
 
 
+class ConvergenceRecord(_Body):
+    """How far the answers still move, in shares of the span."""
+
+    evaluations: int
+    window: int
+    thresholds: int
+    moved: float
+    gain: float
+    risk: float
+    figure: float
+    text: str
+
+
 class AmendmentRecord(_Body):
     """A change of the problem."""
 
@@ -241,6 +254,8 @@ class StatusRecord(_Body):
     seconds_per_evaluation: float | None
     to_run_again: int
     """Evaluations that the next run makes again: those of a run that was interrupted, and those that were retried."""
+    convergence: ConvergenceRecord | None
+    """How far the answers still move; null if it was not estimated since the last evaluation."""
     outside_bounds: int
     """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
     nominal_limits: Limits
@@ -282,6 +297,9 @@ class ToldRecord(EvaluationRecord):
 
 class FollowRecord(_Body):
     """What the page polls."""
+
+    convergence: str | None
+    """How far the answers still move, in words; null if it was not estimated since the last evaluation."""
 
     complete: int
     failed: int
