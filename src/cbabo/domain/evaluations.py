@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cbabo.domain.parts import count_parts
 from cbabo.domain.problem import RESERVED, Problem
@@ -25,7 +26,12 @@ from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
 
 State = Literal["complete", "failed", "running"]
-Kind = Literal["run", "import", "refine"]
+Kind = Literal["run", "import", "refine", "retry"]
+Unfinished = Literal["running", "asked", "interrupted", "retry"]
+"""What an evaluation without an outcome waits for: a run that is under way, its user, or the next run, which makes it again
+because a run was interrupted or because the user asked for another try."""
+RETRIED = "evaluated again as evaluation"
+"""How the reason begins for which an evaluation is excluded that was evaluated again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Evaluation:
     state: State
     """running: asked for, no outcome yet."""
     kind: Kind
-    """run: proposed by the method; import: an old run; refine: spent on one answer."""
+    """run: proposed by the method; import: an old run; refine: spent on one answer; retry: another one made again."""
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]
@@ -89,12 +95,12 @@ class Evaluations(Sequence[Evaluation]):
 
     @cached_property
     def complete(self) -> Evaluations:
-        """Only those with measured outputs that are not excluded."""
+        """Only those with measured outputs that are not excluded, at designs that the problem has."""
         return self._where("complete")
 
     @cached_property
     def failed(self) -> Evaluations:
-        """Only those that failed and are not excluded."""
+        """Only those that failed and are not excluded, at designs that the problem has."""
         return self._where("failed")
 
     @cached_property
@@ -170,8 +176,25 @@ class Evaluations(Sequence[Evaluation]):
             columns[name] = [getattr(r, name) for r in self.rows]
         return pd.DataFrame(columns).astype({"seconds": np.float64})
 
+    @cached_property
+    def outside(self) -> Evaluations:
+        """Only those with an outcome, and not excluded, whose designs the problem no longer has; nothing is learned from them."""
+        rows = zip(self.rows, self._inside, strict=True)
+        return Evaluations(
+            self.problem,
+            tuple(row for row, inside in rows if not inside and row.excluded is None and row.state != "running"),
+        )
+
+    @cached_property
+    def _inside(self) -> NDArray[np.bool_]:
+        """Which designs (n) the problem has: others were evaluated before its bounds were amended."""
+        return self.problem.space.inside([row.point for row in self.rows])
+
     def _where(self, state: State) -> Evaluations:
-        return Evaluations(self.problem, tuple(row for row in self.rows if row.state == state and row.excluded is None))
+        rows = zip(self.rows, self._inside, strict=True)
+        return Evaluations(
+            self.problem, tuple(row for row, inside in rows if inside and row.state == state and row.excluded is None)
+        )
 
 
 def sem_column(name: str) -> str:

@@ -269,6 +269,13 @@ class Space:
         rows = [[p[n] for n in self.names] for p in points]
         return np.array(rows, dtype=np.float64).reshape(-1, self.dimension)
 
+    def inside(self, points: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
+        """Tell which points (n) are designs of this space; others are of a problem that was amended."""
+        found = np.ones(len(points), dtype=np.bool_)
+        for v in self.variables:
+            found &= _legal(v, [point[v.name] for point in points])
+        return found
+
     def check(self, point: Mapping[str, Any]) -> Point:
         """Return the point with legal values, or say which value is not legal."""
         if not isinstance(point, Mapping):
@@ -326,6 +333,17 @@ def _check_range(variable: Real | Integer | Discrete) -> None:
         raise InputError(f"variable {variable.name!r}: low must be below high, got {ends}")
     if math.isinf(variable.high - variable.low):
         raise InputError(f"variable {variable.name!r}: the range must be smaller than 1e308, got {ends}")
+
+
+def _legal(variable: Real | Integer | Discrete, values: Sequence[Any]) -> NDArray[np.bool_]:
+    """Tell which values a variable may have; rounding does not matter."""
+    if not isinstance(variable, Real | Integer):
+        legal = set(variable.values)
+        return np.array([value in legal for value in values], dtype=np.bool_)
+    given = np.asarray(values, dtype=np.float64)
+    tolerance = _TOLERANCE * (variable.high - variable.low)
+    found = (given >= variable.low - tolerance) & (given <= variable.high + tolerance)
+    return found if isinstance(variable, Real) else found & (np.abs(given - np.rint(given)) <= tolerance)
 
 
 def _check_value(variable: Real | Integer | Discrete, point: Mapping[str, Any]) -> float:

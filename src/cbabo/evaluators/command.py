@@ -35,6 +35,10 @@ _CLAIM = ".running"
 """File that says which process works in a directory; it is removed when the evaluation has ended."""
 
 Keep = Literal["failed", "always", "never"]
+_READ_LOG = "; read its log for the cause"
+"""How a failure ends whose cause the command has not named."""
+_LINE_CHARACTERS = 200
+"""The most that a failure shows of the last line on standard error."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ class CommandEvaluator:
         except BaseException as error:
             kept = self.keep != "never"
             if isinstance(error, EvaluationError):
-                raise EvaluationError(error.reason, log=_log(place, kept), retryable=error.retryable) from error
+                raise EvaluationError(
+                    _reason(error, place), log=_log(place, kept), retryable=error.retryable
+                ) from error
             raise
         else:
             kept = self.keep == "always"
@@ -167,7 +173,7 @@ class CommandEvaluator:
             return
         allowed = ", ".join(map(str, self.allowed_return_codes))
         raise EvaluationError(
-            f"the command {ending(code)}, but only {allowed} means success; read its log for the cause",
+            f"the command {ending(code)}, but only {allowed} means success{_READ_LOG}",
             retryable=code in self.retry_return_codes,
         )
 
@@ -224,6 +230,14 @@ def _write_template(template: Path, target: Path, values: Mapping[str, float | s
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(filled.encode("utf-8", errors="surrogateescape"))
     shutil.copymode(template, target)
+
+
+def _reason(error: EvaluationError, place: Path) -> str:
+    """Return why the evaluation failed, with the last line that the command has written to standard error, if there is one."""
+    lines = file_tail(place / "stderr.txt").splitlines()
+    if not lines:
+        return error.reason
+    return f"{error.reason.removesuffix(_READ_LOG)}; its last line on stderr: {lines[-1].strip()[:_LINE_CHARACTERS]}"
 
 
 def _log(place: Path, kept: bool) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from cbabo.errors import StorageError
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage, is_intact, read_all, read_learner
-from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, PROGRESS, STUDIES
+from cbabo.storage.schema import AMENDMENTS, EVALUATIONS, LEARNERS, PLANNED, PROGRESS, STUDIES
 from cbabo.storage.studies import read_study
 
 
@@ -21,7 +21,7 @@ def find_damage(database: Database) -> list[Damage]:
     found = [] if database.locks_rows else _collect(database, _structure)
     found += _collect(database, partial(_studies, database, studies))
     for number, name in studies.items():
-        for part in (_evaluations, _proposals, _learner):
+        for part in (_evaluations, _proposals, _learner, _amendments):
             found += _collect(database, partial(part, number, name))
     return list(dict.fromkeys([*found, *_collect(database, partial(_strays, set(studies)))]))
 
@@ -77,9 +77,16 @@ def _learner(study: int, name: str, connection: Connection) -> Iterator[Damage]:
         yield Damage(name, None, "the method's state is damaged")
 
 
+def _amendments(study: int, name: str, connection: Connection) -> Iterator[Damage]:
+    query = sa.select(AMENDMENTS).where(AMENDMENTS.c.study_id == study).order_by(AMENDMENTS.c.number)
+    for row in connection.execute(query).mappings():
+        if not is_intact(AMENDMENTS, row):
+            yield Damage(name, None, f"the record of amendment {row['number']} is damaged")
+
+
 def _strays(studies: set[int], connection: Connection) -> Iterator[Damage]:
     """Look for rows of studies that there are not."""
-    for table in (EVALUATIONS, PLANNED, LEARNERS, PROGRESS):
+    for table in (EVALUATIONS, PLANNED, LEARNERS, PROGRESS, AMENDMENTS):
         for number in connection.execute(sa.select(table.c.study_id).distinct()).scalars():
             if number not in studies:
                 yield Damage("", None, f"the table {table.name} has rows of a study {number!r} that there is not")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.focus import Focus
 from cbabo.domain.parts import taken_apart
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PROGRESS
 
@@ -121,6 +122,17 @@ def read_learner(connection: Connection, study: int) -> sa.RowMapping | None:
     state = sa.type_coerce(LEARNERS.c.state, sa.types.NullType()).label("state")
     query = sa.select(LEARNERS.c.study_id, LEARNERS.c.steps, state, LEARNERS.c.checksum)
     return connection.execute(query.where(LEARNERS.c.study_id == study)).mappings().first()
+
+
+def focus_text(focus: Focus | None) -> str | None:
+    """Write a focus down."""
+    return None if focus is None else json.dumps(asdict(focus))
+
+
+def read_focus(text: str) -> Focus:
+    """Read a focus that was written down."""
+    stored = json.loads(text)
+    return Focus(tuple(map(tuple, stored["thresholds"])), tuple(stored["weights"]))
 
 
 def plain_text(value: str) -> str:

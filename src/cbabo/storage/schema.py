@@ -15,7 +15,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Revisions this version can read or upgrade, oldest first; the last one is what it writes."""
 
 METADATA = MetaData()
@@ -88,6 +88,20 @@ LEARNERS = Table(
     Column("steps", Integer, nullable=False),  # iterations made so far
     Column("state", LargeBinary, nullable=False),
     _checksum(),
+)
+
+AMENDMENTS = Table(
+    "amendments",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
+    Column("number", Integer, nullable=False),  # from 1 within each study
+    Column("problem", Text, nullable=False),  # JSON: the problem before the amendment
+    Column("changes", Text, nullable=False),  # JSON: what was changed, in words
+    Column("given", Text, nullable=False),  # JSON: values that earlier designs have of variables that were added
+    Column("evaluations", Integer, nullable=False),  # the highest id that was given out before it
+    Column("amended", Float, nullable=False),  # seconds since 1970, UTC
+    _checksum(),
+    PrimaryKeyConstraint("study_id", "number"),
 )
 
 LOCKS = Table(

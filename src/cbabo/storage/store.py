@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from cbabo.domain.evaluations import Evaluation, Kind, Trial
+from cbabo.domain.evaluations import RETRIED, Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
 from cbabo.domain.parts import Reading
 from cbabo.domain.problem import Problem
@@ -25,18 +24,22 @@ from cbabo.storage.rows import (
     UNREADABLE,
     Damage,
     Row,
+    focus_text,
     is_intact,
     plain_text,
     read_all,
     read_evaluation,
+    read_focus,
     read_learner,
     sealed,
 )
 from cbabo.storage.schema import EVALUATIONS, LEARNERS, PLANNED, PROGRESS, STUDIES
-from cbabo.storage.studies import StudyRecord, add_study, find_study
+from cbabo.storage.studies import StudyRecord, add_study, find_study, read_study
 from cbabo.storage.transactions import Transactions
 
 _LOG = logging.getLogger(__name__)
+RETRY = "retry"
+"""Stands for the token of a run in evaluations that the next run is to make."""
 _RESTORE = "restore a copy of the database, or export the evaluations and import them into a new study"
 
 
@@ -46,7 +49,7 @@ class StudyStore:
     def __init__(self, database: Database, record: StudyRecord) -> None:
         self.database = database
         self.record = record
-        self._transactions = Transactions(database, record.id, record.name)
+        self.transactions = Transactions(database, record.id, record.name)
         self._named: set[Damage] = set()
 
     @classmethod
@@ -65,22 +68,32 @@ class StudyStore:
     @property
     def token(self) -> str | None:
         """The token of the study's lock while this object holds it."""
-        return self._transactions.token
+        return self.transactions.token
 
-    def locked(self, *, patient: bool = False) -> AbstractContextManager[None]:
-        """Hold the study's lock; inside another `locked` of the same object this does nothing more.
+    @contextmanager
+    def locked(self, *, patient: bool = False) -> Iterator[None]:
+        """Hold the study's lock, as `Transactions.locked` does, and read the problem again: nobody can amend it meanwhile."""
+        with self.transactions.locked(patient=patient):
+            self.refresh()
+            yield
 
-        patient: wait for a database that does not answer, as long as `outage_seconds` says.
-        """
-        return self._transactions.locked(patient=patient)
+    def refresh(self) -> None:
+        """Read the problem again, if it was amended."""
+        self.transactions.read(self._refresh)
 
     # ---- reading
 
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Return all evaluations in the order of their ids; damaged ones are named in a warning and left out."""
-        found, damages = self._transactions.read(
-            lambda connection: read_all(connection, self.record.id, self.record.name)
-        )
+        """Return all evaluations in the order of their ids, and read the problem of the same moment into the record.
+
+        Damaged evaluations are named in a warning and left out.
+        """
+
+        def work(connection: Connection) -> tuple[tuple[Evaluation, ...], tuple[Damage, ...]]:
+            self._refresh(connection)
+            return read_all(connection, self.record.id, self.record.name)
+
+        found, damages = self.transactions.read(work)
         for damage in damages:
             if damage not in self._named:
                 self._named.add(damage)
@@ -89,7 +102,7 @@ class StudyStore:
 
     def damages(self) -> tuple[Damage, ...]:
         """Return what is damaged among the evaluations."""
-        return self._transactions.read(lambda connection: read_all(connection, self.record.id, self.record.name))[1]
+        return self.transactions.read(lambda connection: read_all(connection, self.record.id, self.record.name))[1]
 
     def first_measured(self) -> Evaluation | None:
         """Return the first complete evaluation that is neither excluded nor damaged, if there is one."""
@@ -100,32 +113,31 @@ class StudyStore:
             with connection.execute(query.execution_options(yield_per=1)) as rows:
                 return next((found for row in rows.mappings() if (found := read_evaluation(row)) is not None), None)
 
-        return self._transactions.read(work)
+        return self.transactions.read(work)
 
     def requested(self) -> int:
         """Count the evaluations that count against a budget."""
         mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.kind == "run")
         query = sa.select(sa.func.count()).where(mine)
-        return self._transactions.read(lambda connection: int(connection.execute(query).scalar_one()))
+        return self.transactions.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     def learner(self) -> tuple[int, bytes | None]:
         """Return how many iterations were made, and the learner's state after the last."""
-        return self._transactions.read(self._learner)
+        return self.transactions.read(self._learner)
 
     def focus(self) -> Focus | None:
         """Return the thresholds under discussion, None for the whole box."""
-        row = self._transactions.read(self._own_row)
+        row = self.transactions.read(self._own_row)
         if row["focus"] is None:
             return None
         try:
-            stored = json.loads(row["focus"])
-            return Focus(tuple(map(tuple, stored["thresholds"])), tuple(stored["weights"]))
+            return read_focus(row["focus"])
         except UNREADABLE as error:
             self._refuse("its focus cannot be read", error)
 
     def holder(self) -> Holder | None:
         """Return the live process that is optimising this study, if any."""
-        return self._transactions.holder()
+        return self.transactions.holder()
 
     # ---- writing
 
@@ -148,7 +160,7 @@ class StudyStore:
             )
             self._progress(connection, steps=steps)
 
-        self._transactions.write(work)
+        self.transactions.write(work)
 
     def take(self, count: int, *, started: bool) -> list[Trial]:
         """Turn up to `count` proposals into running evaluations; `started` marks them as this run's own."""
@@ -172,7 +184,7 @@ class StudyStore:
             connection.execute(sa.delete(PLANNED).where(PLANNED.c.study_id == study, PLANNED.c.position.in_(taken)))
             return [Trial(number, json.loads(point)) for number, point in zip(numbers, points, strict=True)]
 
-        return self._transactions.write(work)
+        return self.transactions.write(work)
 
     def start(
         self,
@@ -188,7 +200,7 @@ class StudyStore:
         """
         limits = None if thresholds is None else json.dumps(dict(thresholds), allow_nan=False)
         text = json.dumps(dict(point))
-        (number,) = self._transactions.write(
+        (number,) = self.transactions.write(
             lambda connection: self._insert(connection, [text], kind, started=started, thresholds=limits)
         )
         return Trial(number, dict(point))
@@ -205,13 +217,13 @@ class StudyStore:
                 raise StudyError(f"evaluation {number} is already {row['state']}; each one is told once")
             return self._change(connection, row, stored)
 
-        return self._transactions.write(work)
+        return self.transactions.write(work)
 
     def insert(self, rows: Sequence[tuple[Mapping[str, float], Mapping[str, Reading]]]) -> list[int]:
         """Store old runs, given as point and outputs; return their ids."""
         points = [json.dumps(dict(point)) for point, _ in rows]
         outputs = [json.dumps(dict(values), allow_nan=False) for _, values in rows]
-        return self._transactions.write(lambda connection: self._insert(connection, points, "import", outputs=outputs))
+        return self.transactions.write(lambda connection: self._insert(connection, points, "import", outputs=outputs))
 
     def exclude(self, numbers: Sequence[int], reason: str | None) -> None:
         """Exclude evaluations for a reason, all or none of them; None includes them again."""
@@ -226,17 +238,37 @@ class StudyStore:
                 if row["excluded"] != text:
                     self._change(connection, row, {"excluded": text})
 
-        self._transactions.write(work)
+        self.transactions.write(work)
 
     def interrupted(self) -> list[Trial]:
         """Adopt what an earlier run left unfinished: the caller runs it again or tells it as failed."""
-        left = (
-            (EVALUATIONS.c.study_id == self.record.id)
-            & (EVALUATIONS.c.state == "running")
-            & EVALUATIONS.c.holder.is_not(None)
-            & (EVALUATIONS.c.holder != self.token)
-        )
-        query = sa.select(EVALUATIONS).where(left).order_by(EVALUATIONS.c.number)
+        return self._adopt(EVALUATIONS.c.holder.not_in([self.token, RETRY]))
+
+    def retried(self) -> list[Trial]:
+        """Adopt what is to be evaluated again; the caller runs it."""
+        return self._adopt(EVALUATIONS.c.holder == RETRY)
+
+    def retry(self, numbers: Sequence[int]) -> list[Trial]:
+        """Have evaluations made again by the next run, all or none of them: new ones at their points, outside the budget.
+
+        The old ones stay and are excluded, with the id of the new one as the reason.
+        """
+
+        def work(connection: Connection) -> list[Trial]:
+            rows = [self._intact(connection, number) for number in numbers]
+            ids = self._insert(connection, [row["point"] for row in rows], "retry", holder=RETRY)
+            for row, number in zip(rows, ids, strict=True):
+                self._change(connection, row, {"excluded": f"{RETRIED} {number}"})
+            return [Trial(number, json.loads(row["point"])) for number, row in zip(ids, rows, strict=True)]
+
+        return self.transactions.write(work)
+
+    def _adopt(self, which: sa.ColumnElement[bool]) -> list[Trial]:
+        """Make unfinished evaluations those of this run."""
+        mine = (EVALUATIONS.c.study_id == self.record.id) & (EVALUATIONS.c.state == "running")
+        query = (
+            sa.select(EVALUATIONS).where(mine, which).order_by(EVALUATIONS.c.number)
+        )  # A holder that is null never fits.
 
         def work(connection: Connection) -> list[Trial]:
             trials = []
@@ -246,17 +278,17 @@ class StudyStore:
                     trials.append(Trial(adopted.id, dict(adopted.point)))
             return trials
 
-        return self._transactions.write(work)
+        return self.transactions.write(work)
 
     def set_focus(self, focus: Focus | None) -> None:
         """Store the thresholds under discussion."""
-        text = None if focus is None else json.dumps(asdict(focus))
+        text = focus_text(focus)
 
         def work(connection: Connection) -> None:
             row = sealed(STUDIES, {**self._own_row(connection), "focus": text})
             connection.execute(sa.update(STUDIES).where(STUDIES.c.id == self.record.id).values(row))
 
-        self._transactions.write(work)
+        self.transactions.write(work)
 
     # ---- rows
 
@@ -269,6 +301,7 @@ class StudyStore:
         started: bool = False,
         outputs: Sequence[str] | None = None,
         thresholds: str | None = None,
+        holder: str | None = None,
     ) -> list[int]:
         """Store new evaluations; return their ids, which were never given out before."""
         study = self.record.id
@@ -285,7 +318,7 @@ class StudyStore:
                     "outputs": None if outputs is None else outputs[i],
                     "thresholds": thresholds,
                     "started": time.time() if started else None,
-                    "holder": self.token if started else None,
+                    "holder": self.token if started else holder,
                 },
             )
             for i, (number, point) in enumerate(zip(numbers, points, strict=True))
@@ -346,6 +379,11 @@ class StudyStore:
         if row is None or not is_intact(LEARNERS, row) or row["steps"] != progress["steps"]:
             self._refuse("the method's state is damaged")
         return int(row["steps"]), bytes(row["state"])
+
+    def _refresh(self, connection: Connection) -> None:
+        query = sa.select(STUDIES.c.problem).where(STUDIES.c.id == self.record.id)
+        if connection.execute(query).scalar() != self.record.stated:
+            self.record = read_study(self.database, self._own_row(connection))
 
     def _own_row(self, connection: Connection) -> sa.RowMapping:
         row = connection.execute(sa.select(STUDIES).where(STUDIES.c.id == self.record.id)).mappings().first()

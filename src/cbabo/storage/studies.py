@@ -21,7 +21,7 @@ from cbabo.storage.schema import PROGRESS, STUDIES
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """What was fixed when a study was created."""
+    """What was fixed when a study was created, and its problem, which may be amended."""
 
     id: int
     name: str
@@ -30,6 +30,8 @@ class StudyRecord:
     settings: MethodSettings
     versions: Mapping[str, str]
     created: datetime
+    stated: str
+    """The problem as it is stored."""
 
 
 def add_study(database: Database, name: str, problem: Problem, seed: int, settings: MethodSettings) -> bool:
@@ -90,6 +92,7 @@ def read_study(database: Database, row: sa.RowMapping) -> StudyRecord:
             settings=Settings.from_dict(json.loads(row["settings"])),
             versions=json.loads(row["versions"]),
             created=utc(row["created"]),
+            stated=row["problem"],
         )
     except UNREADABLE as error:  # of JSON, of the problem or of the settings
         raise StorageError(

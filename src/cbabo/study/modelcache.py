@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cbabo.domain.convergence import Convergence
 from cbabo.errors import ModelError
 from cbabo.numerics.versions import versions
 
@@ -88,6 +89,35 @@ def kept_advice(study: Study) -> tuple[str, ...]:
     except (OSError, ValueError) as error:
         _LOG.debug("the advice kept in %s is not used: %s", file, error)
         return ()
+
+
+def keep_convergence(study: Study, found: Convergence) -> None:
+    """Keep how far the answers of a study move, beside its model."""
+    file = _convergence_file(study)
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({"key": study_key(study).hex(), "convergence": asdict(found)}), encoding="utf-8")
+        except OSError as error:
+            _LOG.debug("the convergence is not kept in %s: %s", file, error)
+
+
+def kept_convergence(study: Study) -> Convergence | None:
+    """Return how far the answers of a study move, if it was kept for the same data and code; torch is not imported."""
+    file = _convergence_file(study)
+    try:
+        if file is None or not file.exists():
+            return None
+        stated = json.loads(file.read_text(encoding="utf-8"))
+        return Convergence(**stated["convergence"]) if stated["key"] == study_key(study).hex() else None
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        _LOG.debug("the convergence kept in %s is not used: %s", file, error)
+        return None
+
+
+def _convergence_file(study: Study) -> Path | None:
+    file = _file(study)
+    return None if file is None else file.with_name(f"{file.name}.convergence")
 
 
 def study_key(study: Study) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from cbabo.domain.evaluations import Evaluation, Trial
@@ -19,6 +19,7 @@ from cbabo.evaluators.execution import Execution, Tries, lost, outcome_of
 from cbabo.evaluators.function import Evaluate, Outcome, describe, failed, perform
 from cbabo.evaluators.guard import Guardian
 from cbabo.evaluators.starts import StartReport, Starts, listening
+from cbabo.study.stopping import Checks, FailureCount
 from cbabo.study.trials import Trials
 
 _LOG = logging.getLogger(__name__)
@@ -106,6 +107,8 @@ class Run:
     stop_after_failures: int | None
     on_interrupted: Literal["rerun", "fail"]
     on_result: Callable[[Evaluation], None] | None
+    enough: Callable[[], bool] | None = None
+    """Whether the answers have converged, so that the run may end before its budget is spent; None: it does not matter."""
 
     def __post_init__(self) -> None:
         if not callable(self.evaluate):
@@ -125,11 +128,14 @@ class Run:
         """Evaluate until the budget is spent."""
         waiting = deque(self._recover(trials))
         jobs: dict[Future[Outcome], _Job] = {}
-        failures = 0
+        converged = Checks(self.enough, 0 if self.enough is None else trials.finished)
+        failures = FailureCount(self.stop_after_failures)
         with self._executing() as executor, self._timing() as timing, _withdrawing(jobs):
             capacity = self._capacity(trials)
             while True:
-                while len(jobs) < capacity and not self._hopeless(failures):
+                while len(jobs) < capacity and not failures.hopeless:
+                    if not waiting and converged.now():
+                        break
                     job = waiting.popleft() if waiting else self._next(trials, capacity, busy=bool(jobs))
                     if job is None:
                         break
@@ -147,17 +153,16 @@ class Run:
                         _LOG.info("evaluation %d: %s; trying again", job.trial.id, came.failure)
                         waiting.append(job)
                         continue
-                    evaluation = self._store(trials, job.trial, outcome)
-                    failures = failures + 1 if evaluation.state == "failed" else 0
+                    failures.count(self._store(trials, job.trial, outcome))
+                    converged.finished += 1
         if trials.used_up:
             _LOG.warning("all designs of this space were evaluated; the run ends before its budget of %d", self.budget)
-        if self._hopeless(failures):
-            raise RunStoppedError(
-                f"the last {failures} evaluations failed in a row (the latest: {evaluation.failure}); "
-                "repair the simulator and run again: everything so far is stored"
-            )
+        if failures.hopeless:
+            raise RunStoppedError(failures.sentence)
 
     def _recover(self, trials: Trials) -> Iterator[_Job]:
+        for trial in trials.retried():
+            yield self._job(trial)
         for trial in trials.interrupted():
             if self.on_interrupted == "rerun":
                 _LOG.info("evaluation %d was interrupted; running it again", trial.id)
@@ -231,8 +236,13 @@ class Run:
         workers = self.execution.workers
         return trials.batch_size if self.executor is not None and workers == 1 else workers
 
-    def _hopeless(self, failures: int) -> bool:
-        return self.stop_after_failures is not None and failures >= self.stop_after_failures
+
+def read_execution(where: str, **stated: Any) -> Execution:
+    """Read how to execute evaluations, naming the method that was called in messages."""
+    try:
+        return Execution(**stated)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def attempt(report: StartReport, evaluate: Evaluate, point: Point, outputs: tuple[str, ...], number: int) -> Outcome:

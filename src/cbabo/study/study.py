@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from cbabo.domain.constraints import ThresholdsLike
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
+from cbabo.domain.convergence import Convergence
+from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, Unfinished
 from cbabo.domain.focus import Focus
-from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
-from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
 from cbabo.methods.settings import MethodSettings, Settings
+from cbabo.storage.amendments import Amendment, read_amendments, write_amendment
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage
 from cbabo.storage.store import StudyStore
+from cbabo.storage.waiting import unfinished
+from cbabo.study.amending import planned_change, refuse_difference
 from cbabo.study.importing import ImportReport, check_rows
-from cbabo.study.runner import Run
+from cbabo.study.outcomes import checked_ids, checked_share, retryable_ids, split_refinement, told_readings
+from cbabo.study.runner import Run, read_execution
+from cbabo.study.stopping import Until
 from cbabo.study.trials import Trials
 
 if TYPE_CHECKING:
@@ -77,7 +80,9 @@ class Study:
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
-            study._refuse_difference(problem, seed, settings, exist_ok)
+            if not exist_ok:
+                raise StudyError(f"study {name!r} exists already; choose another name or pass exist_ok=True")
+            refuse_difference(store.record, problem, seed, settings)
         if focus is not None and store.focus() != wanted:
             store.set_focus(wanted)
         return study
@@ -94,8 +99,13 @@ class Study:
 
     @property
     def problem(self) -> Problem:
-        """The problem it was created for."""
+        """The problem, as it was created or last amended."""
         return self._store.record.problem
+
+    @property
+    def amendments(self) -> tuple[Amendment, ...]:
+        """Every change of the problem since the study was created, the oldest first."""
+        return read_amendments(self._store)
 
     @property
     def seed(self) -> int:
@@ -138,12 +148,19 @@ class Study:
 
         A damaged row is named in a warning and left out; `damages` lists them.
         """
-        return Evaluations(self.problem, self._store.evaluations())
+        rows = self._store.evaluations()
+        return Evaluations(self.problem, rows)
 
     @property
     def damages(self) -> tuple[Damage, ...]:
         """What is damaged or missing among the stored evaluations; empty if the database is sound."""
         return self._store.damages()
+
+    @property
+    def unfinished(self) -> Mapping[int, Unfinished]:
+        """What each evaluation without an outcome waits for, by its id: "running" in a run that is under way, "asked" for by a
+        user who has not told it, "interrupted" when its run ended, or to be evaluated again ("retry"), both by the next run."""
+        return unfinished(self._store)
 
     @property
     def focused(self) -> Focus | None:
@@ -168,6 +185,7 @@ class Study:
 
     def ask_at(self, point: Mapping[str, float]) -> Trial:
         """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
+        self._store.refresh()
         return self._store.start(self.problem.space.check(point), "refine", started=False)
 
     def tell(self, id: int, outputs: Mapping[str, Any] | None = None, *, failed: str | None = None) -> None:
@@ -177,6 +195,7 @@ class Study:
         output. An output that is NaN or infinite makes it a failure; a missing or misspelt one is refused, and the design
         stays pending.
         """
+        self._store.refresh()
         if (outputs is None) == (failed is None):
             raise InputError("tell: expected either outputs or failed='reason', got both or neither")
         if failed is not None:
@@ -184,7 +203,7 @@ class Study:
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
             self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
-        readings, bad = self._checked(outputs)
+        readings, bad = told_readings(self.problem, outputs)
         if bad is not None:
             self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
@@ -207,18 +226,44 @@ class Study:
         They keep their ids and still count against the budget, since they were spent. An evaluation that has no outcome yet is
         refused. undo: include them again.
         """
-        numbers = [ids] if isinstance(ids, int) else list(ids)
-        if not numbers or any(not isinstance(number, int) or isinstance(number, bool) for number in numbers):
-            raise InputError(f"forget: expected ids of evaluations as whole numbers, got {shown(ids)}")
+        numbers = checked_ids("forget", ids)
         if not isinstance(reason, str) or not reason.strip():
             raise InputError(f"forget: reason must be a text, got {shown(reason)}")
         self._store.exclude(numbers, None if undo else " ".join(reason.split()))
+
+    def retry(self, ids: Iterable[int] | None = None) -> list[Trial]:
+        """Have failed evaluations evaluated again by the next `run`, all or none of them; return the new evaluations.
+
+        Each becomes an evaluation of kind "retry" at the same design, which does not count against the budget. The old one stays
+        in the record and is excluded. ids: failed evaluations, or excluded ones; None: all that failed and are not excluded.
+        """
+        with self._store.locked():
+            return self._store.retry(retryable_ids(self.evaluations, ids))
+
+    def amend(self, problem: Problem, values: Mapping[str, float] | None = None) -> tuple[str, ...]:
+        """State the problem anew, with all evaluations kept; return the changes, such as "constraint 'stress': high 10 -> 12".
+
+        Limits may be moved, fixed, made movable, dropped, or set on any number that was recorded. Bounds of variables may change:
+        designs outside stay in the record, and nothing is learned from them. values: for every variable that is added, the
+        value that all evaluations so far had. What cannot be is refused, with nothing changed: a variable that is removed, a kind
+        of variable that stored designs do not fit, or an output that measured evaluations lack. Refused while the study runs.
+        """
+        if not isinstance(problem, Problem):
+            raise InputError(f"amend: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")
+        store = self._store
+        with store.locked():
+            rows, before = store.evaluations(), store.record.problem
+            change = planned_change(before, problem, rows, values or {}, store.focus(), store.learner()[1])
+            if change is not None:
+                write_amendment(store, change)
+        return () if change is None else tuple(change.changes)
 
     def focus(self, thresholds: ThresholdsLike | None) -> None:
         """State the thresholds under discussion, as a table or a list of mappings; None or an empty list clears them.
 
         Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
         """
+        self._store.refresh()
         self._store.set_focus(_focus(self.problem, thresholds))
 
     def run(
@@ -234,6 +279,8 @@ class Study:
         on_interrupted: Literal["rerun", "fail"] = "rerun",
         on_result: Callable[[Evaluation], None] | None = None,
         in_process: bool = False,
+        until: float | str | None = None,
+        on_convergence: Callable[[Convergence], None] | None = None,
     ) -> None:
         """Evaluate until the study has requested `budget` evaluations in all; running again resumes.
 
@@ -242,9 +289,13 @@ class Study:
         is one worker, and kept with every failure. executor: any concurrent.futures.Executor instead.
         asynchronous: ask for the next evaluation as soon as one ends, rather than batch by batch. timeout: seconds for one
         evaluation, from its start on. retries: further tries after a timeout or a failure marked as worth another try.
-        stop_after_failures: give up after so many failures in a row. on_interrupted: what to do with evaluations that a dead
-        run left unfinished. on_result: called with every finished evaluation. in_process: call `evaluate` in this process, for
-        one whose state cannot be sent to another or is needed here; a crash of it then ends this process.
+        stop_after_failures: give up after so many failures in a row; None: if the first five of the run, or ten in a row, fail
+        for the same reason (their messages differ in numbers and paths only), which is hardly the designs' fault.
+        on_interrupted: what to do with evaluations that a dead run left unfinished. on_result: called with every finished
+        evaluation. in_process: call `evaluate` in this process, for one whose state cannot be sent to another or is needed
+        here; a crash of it then ends this process. until: end before the budget is spent if the answers have converged to this
+        share of the span, as 0.005 or "0.5%" (see `convergence`); it is estimated every 10 evaluations. on_convergence:
+        called with every estimate.
 
         If the database does not answer, the run waits for up to 10 minutes, or as long as the environment variable
         CBABO_OUTAGE_SECONDS states.
@@ -252,12 +303,13 @@ class Study:
         plan = Run(
             evaluate,
             budget,
-            _execution("run", workers=workers, timeout=timeout, retries=retries, in_process=in_process),
+            read_execution("run", workers=workers, timeout=timeout, retries=retries, in_process=in_process),
             executor,
             asynchronous,
             stop_after_failures,
             on_interrupted,
             on_result,
+            None if until is None else Until(checked_share(self.settings, until), self.convergence, on_convergence),
         )
         with self._store.locked(patient=True):
             plan.drive(self._trials)
@@ -265,6 +317,16 @@ class Study:
     def model(self) -> Model:
         """Return a model of everything measured so far; a pure reading, also while the study runs."""
         return self._model_of(self.evaluations)
+
+    def convergence(self) -> Convergence | None:
+        """Estimate how far the answers still move, without spending evaluations; None where it is too early to say.
+
+        It is None with fewer than 20 measured designs, and under the paper's method.
+        """
+        from cbabo.answering.convergence import convergence
+
+        evaluations = self.evaluations
+        return convergence(self._model_of(evaluations)) if len(evaluations.complete) > 1 else None
 
     def refine(
         self,
@@ -291,9 +353,10 @@ class Study:
             raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        self._store.refresh()
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
-        execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
+        execution = read_execution("refine", timeout=timeout, retries=retries, in_process=in_process)
         with self._store.locked(patient=True), execution.executor(evaluate) as executor:
 
             def measure(point: Point) -> Evaluation:
@@ -304,7 +367,7 @@ class Study:
                     on_result(evaluation)
                 return evaluation
 
-            known, made = _split(self.evaluations, limits, begin)
+            known, made = split_refinement(self.evaluations, limits, begin)
             if any(row.point == begin for row in made):
                 begin = None  # The refinement that begins there goes on.
             return refine(
@@ -321,75 +384,6 @@ class Study:
         from cbabo.model import make_model
 
         return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-    def _checked(self, outputs: Any) -> tuple[dict[str, Reading], str | None]:
-        """Return the outputs that were told, and why they are a failure, if they are."""
-        if not isinstance(outputs, Mapping):
-            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-        declared = self.problem.outputs
-        absent = missing(outputs, declared)
-        if absent is not None:
-            raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")
-        readings: dict[str, Reading] = {}
-        failure = None
-        try:
-            for name, value in outputs.items():
-                readings[str(name)] = output_reading(str(name), value)
-            check_objective(declared, readings)
-        except InputError as error:
-            raise InputError(f"tell: {error}") from None
-        for name in list(readings):
-            bad = not_finite(name, readings[name])
-            whole = whole_name(name)
-            if bad is not None:
-                del readings[name]
-                if name in declared or (whole in declared and whole not in outputs):
-                    failure = failure or bad
-        return readings, failure
-
-    def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
-        if not exist_ok:
-            raise StudyError(f"study {self.name!r} exists already; choose another name or pass exist_ok=True")
-        different = [
-            what
-            for what, same in (
-                ("problem", problem == self.problem),
-                ("seed", seed == self.seed),
-                ("settings", settings == self.settings),
-            )
-            if not same
-        ]
-        if different:
-            raise StudyError(
-                f"study {self.name!r} exists with another {' and another '.join(different)}; "
-                "choose another name, or state what is stored"
-            )
-
-
-def _split(
-    evaluations: Evaluations, limits: Mapping[str, float], start: Point | None
-) -> tuple[Evaluations, tuple[Evaluation, ...]]:
-    """Return the evaluations before a refinement for these limits, and those that were spent on it at the very end.
-
-    start: a design with which the refinement begins; if it was measured before, it counts as spent on it.
-    """
-    rows = [row for row in evaluations if row.state != "running" and row.excluded is None]
-    first = len(rows)
-    while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
-        first -= 1
-    spent = rows[first:]
-    if start is not None and all(row.point != start for row in spent):
-        spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
-    ids = {row.id for row in spent}
-    return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)
-
-
-def _execution(where: str, **stated: Any) -> Execution:
-    """Read how to execute evaluations, naming the method that was called in messages."""
-    try:
-        return Execution(**stated)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:

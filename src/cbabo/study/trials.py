@@ -20,10 +20,23 @@ class Trials:
 
     def __init__(self, store: StudyStore) -> None:
         self._store = store
-        self.outputs = store.record.problem.outputs
-        self.batch_size = store.record.settings.batch_size
         self.used_up = False
         """Whether every design of a space with finitely many was asked for."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What an evaluation has to return."""
+        return self._store.record.problem.outputs
+
+    @property
+    def batch_size(self) -> int:
+        """How many designs an iteration proposes."""
+        return self._store.record.settings.batch_size
+
+    @property
+    def finished(self) -> int:
+        """How many evaluations have an outcome."""
+        return sum(row.state != "running" for row in self._store.evaluations())
 
     def take(self, count: int, *, started: bool, may_learn: bool = True, at_once: int | None = None) -> list[Trial]:
         """Request designs, making iterations of the method as needed; fewer come if it may not learn, or if none is left.
@@ -44,6 +57,10 @@ class Trials:
     def interrupted(self) -> list[Trial]:
         """Adopt the evaluations that a dead run left unfinished."""
         return self._store.interrupted()
+
+    def retried(self) -> list[Trial]:
+        """Start the evaluations that are to be made again."""
+        return self._store.retried()
 
     def record(self, id: int, outcome: Outcome) -> Evaluation:
         """Store the outcome of an evaluation that a run made."""
@@ -70,8 +87,8 @@ class Trials:
         """Make one iteration of the method and store its batch with its state; False if no design is left to propose."""
         from cbabo.methods.step import step
 
-        record = self._store.record
-        evaluations = Evaluations(record.problem, self._store.evaluations())
+        rows, record = self._store.evaluations(), self._store.record
+        evaluations = Evaluations(record.problem, rows)
         steps, state = self._store.learner()
         focus = self._store.focus()
         if record.problem.space.size is not None and not _unseen(evaluations, [], 1):

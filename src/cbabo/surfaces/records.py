@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Literal
 
 import pandas as pd
 
 from cbabo.answering.answers import Answer, Recommendation
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
-from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.evaluations import Evaluation, Evaluations, Unfinished
+from cbabo.storage.amendments import Amendment
+from cbabo.study.modelcache import kept_convergence
 from cbabo.study.study import Study
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """How a text begins that a spreadsheet runs as a formula, or that becomes one when it is pasted."""
 Standing = Literal["slack", "active", "violated"]
+_STANDING: dict[Unfinished, str] = {
+    "running": "running",
+    "asked": "asked for, not yet told",
+    "interrupted": "interrupted, will be run again",
+    "retry": "will be run again",
+}
 ACTIVE_SHARE = 0.01
 """Of a limit's range: nearer than this a limit is active, however small the standard deviation of its output is."""
 
@@ -63,27 +72,35 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     """Say how far a study is."""
     best = evaluations.best(study.problem.box.nominal)
     times = [row.seconds for row in evaluations if row.seconds is not None]
-    damages = study.damages
+    damages, unfinished, moves = study.damages, study.unfinished, kept_convergence(study)
+    left = [row.id for row in evaluations.running if unfinished.get(row.id) in ("interrupted", "retry")]
     return {
         "study": study.name,
         "requested": evaluations.requested,
         "complete": len(evaluations.complete),
         "failed": len(evaluations.failed),
-        "running": len(evaluations.running),
+        "running": len(evaluations.running) - len(left),
         "imported": sum(row.kind == "import" for row in evaluations),
         "excluded": len(evaluations.excluded),
         "damaged": len(damages),
         "optimiser": study.optimiser or "none",
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
+        "to_run_again": len(left),
+        "outside_bounds": len(evaluations.outside),
+        "convergence": None if moves is None else {**asdict(moves), "figure": moves.figure, "text": str(moves)},
         "nominal_limits": study.problem.box.nominal,
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,
         "best_design": {} if best is None else dict(best.point),
         "best_outputs": {} if best is None else dict(best.outputs),
-        "pending": [{"id": row.id, "point": dict(row.point)} for row in evaluations.running],
+        "pending": [
+            {"id": row.id, "point": dict(row.point), "standing": _STANDING[unfinished.get(row.id, "running")]}
+            for row in evaluations.running
+        ],
         "failures": [_failure(row) for row in evaluations.failed],
         "exclusions": [{"id": row.id, "reason": row.excluded} for row in evaluations.excluded],
         "damages": [{"id": damage.id, "damage": damage.what} for damage in damages],
+        "amendments": [_amendment(amendment) for amendment in study.amendments],
     }
 
 
@@ -161,6 +178,14 @@ def _alternative(other: Recommendation) -> dict[str, Any]:
         "improvement": other.improvement,
         "probability_feasible": other.answer.probability_feasible,
         "limits": dict(other.thresholds),
+    }
+
+
+def _amendment(amendment: Amendment) -> dict[str, Any]:
+    return {
+        "amended": amendment.amended.isoformat(timespec="seconds"),
+        "after_evaluation": amendment.evaluations,
+        "changes": list(amendment.changes),
     }
 
 

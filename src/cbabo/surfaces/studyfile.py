@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from sqlalchemy.engine import URL, make_url
 
+from cbabo.domain.convergence import read_share
 from cbabo.domain.focus import Focus
 from cbabo.domain.notation import parse_yaml, read_yaml, sentence
 from cbabo.domain.problem import Problem, require_problem
@@ -20,6 +21,7 @@ from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator, build_simulator
 from cbabo.methods.settings import PRESETS, MethodSettings, Settings
 from cbabo.storage.urls import hide_passwords, read_url
+from cbabo.study.amending import named_differences
 from cbabo.study.study import Study
 
 _LOG = logging.getLogger(__name__)
@@ -42,6 +44,16 @@ class StudySection(BaseModel):
     """Thresholds under discussion, one mapping each, with an optional `weight` (1 if left out); `[]` means the whole
     box; if left out, the study keeps what it has, which is the whole box at first."""
 
+    budget: int | None = Field(default=None, ge=0)
+    """Evaluations in all, for `cbabo run` without --budget; 200 if left out."""
+    until: float | str | None = None
+    """End a run before its budget is spent when the answers have converged to this share of the span, as `0.5%` or 0.005."""
+
+    @field_validator("until")
+    @classmethod
+    def _is_share(cls, value: float | str | None) -> float | None:
+        return None if value is None else read_share("study.until", value)
+
     @field_validator("storage")
     @classmethod
     def _is_lasting(cls, value: str | None) -> str | None:
@@ -49,11 +61,11 @@ class StudySection(BaseModel):
             lasting_url(value)
         return value
 
-    @field_validator("seed", mode="before")
+    @field_validator("seed", "budget", mode="before")
     @classmethod
-    def _is_whole(cls, value: Any) -> Any:
+    def _is_whole(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, bool):
-            raise InputError(f"study.seed: expected a whole number from 0 on, got {value}")
+            raise InputError(f"study.{info.field_name}: expected a whole number from 0 on, got {value}")
         return value
 
     @field_validator("settings", mode="before")
@@ -136,22 +148,27 @@ class StudyFile:
             self.problem, self.storage, self.name, stated.seed, self.settings, focus=stated.focus, exist_ok=True
         )
 
-    def open(self) -> Study:
-        """Open the study, which must have been started; say so where the file has changed since."""
+    def stored(self) -> Study:
+        """Open the study, which must have been started, whatever the file states now."""
         try:
-            study = Study.open(self.storage, self.name)
+            return Study.open(self.storage, self.name)
         except (InputError, StudyError) as error:
             raise InputError(
                 f"{self.path}: this study was not started yet; start it by: cbabo run {self.path}"
             ) from error
+
+    def open(self) -> Study:
+        """Open the study, which must have been started; say so where the file has changed since."""
+        study = self.stored()
         for what in ("problem", "seed", "settings"):
             stated = self.study.seed if what == "seed" else getattr(self, what)
             if stated != getattr(study, what):
+                how = "give the study another name to start anew"
+                if what == "problem":
+                    found = named_differences(study.problem, self.problem)
+                    how = f"{found}; change it by: cbabo amend {self.path}, or {how}"
                 _LOG.warning(
-                    "%s states another %s than the study was created with, which still holds; "
-                    "give the study another name to start anew",
-                    self.path,
-                    what,
+                    "%s states another %s than the study was created with, which still holds; %s", self.path, what, how
                 )
         return study
 

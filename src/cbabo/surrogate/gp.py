@@ -315,6 +315,11 @@ class Prediction:
             ).sum(0)
 
     @property
+    def whitened(self) -> Tensor:
+        """The correlations with the data divided by their factor (g x b x n): a posterior covariance is k minus its square."""
+        return self._v
+
+    @property
     def _std_factor(self) -> Tensor:
         """Factor of v'dv in dstd (b x q)."""
         s = self._surrogates

@@ -12,6 +12,7 @@ import pytest
 
 from cbabo import Study
 from cbabo.surfaces.cli.progress import clock
+from cbabo.surfaces.studyfile import StudyFile
 
 
 def stored(folder: Path, name: str = "beam") -> pd.DataFrame:
@@ -134,6 +135,44 @@ def test_a_hopeless_run_stops(cli: Any) -> None:
     assert cli("status", "study.yaml", "--format", "csv").out.splitlines()[1].startswith("beam,3,0,3,0,0,0,0,none,")
 
 
+def test_a_misspelt_program_stops_the_run_and_is_put_right(cli: Any, folder: Path) -> None:
+    words = (
+        "run",
+        "study.yaml",
+        "--set",
+        "evaluator={command: 'no-such-program-here {width} {ribs}', outputs: stdout}",
+    )
+    stopped = cli(*words, code=1).err
+    assert "the first 5 evaluations of this run failed for the same reason (the latest: the command " in stopped
+    assert "cbabo retry STUDY --failed" in stopped
+    assert "5       5, 4, 3, 2, 1" in cli("status", "study.yaml").out  # One reason, though the directories differ.
+    assert "expected ids of evaluations or --failed, got neither" in cli("retry", "study.yaml", code=2).err
+    assert "got both" in cli("retry", "study.yaml", 1, "--failed", code=2).err
+    said = cli("retry", "study.yaml", "--failed").out
+    assert said == "5 evaluations will be run again, as evaluations 6, 7, 8, 9, 10. Next: cbabo run study.yaml\n"
+    waiting = summary(cli, "status", "study.yaml")
+    assert (waiting["requested"], waiting["failed"], waiting["running"], waiting["to_run_again"]) == (5, 0, 0, 5)
+    assert "\nwill be run again\n" in cli("status", "study.yaml").out
+    done = cli("run", "study.yaml", "--budget", 6)
+    assert done.err.splitlines()[-1].startswith("6/6 evaluations, 0 failed")
+    assert summary(cli, "status", "study.yaml")["complete"] == 6
+    assert "No evaluation has failed" in cli("retry", "study.yaml", "--failed").out
+
+
+def test_status_says_that_an_interrupted_evaluation_will_be_run_again(cli: Any, folder: Path) -> None:
+    study = StudyFile.read("study.yaml").create()
+
+    def interrupted(point: dict[str, float]) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(interrupted, budget=1, in_process=True)
+    assert "\ninterrupted, will be run again\n" in cli("status", "study.yaml").out
+    values = summary(cli, "status", "study.yaml")
+    assert (values["running"], values["to_run_again"]) == (0, 1)
+    assert values["pending"][0]["standing"] == "interrupted, will be run again"
+
+
 def test_a_timeout_given_by_the_way_wins(cli: Any, folder: Path) -> None:
     words = ("run", "study.yaml", "--set", "evaluator.python=beamsim:hanging", "--timeout", 0.3, "--budget", 1)
     values = summary(cli, *words)
@@ -158,12 +197,12 @@ def test_very_long_failures_do_not_flood_the_screen(cli: Any) -> None:
     cli("ask", "study.yaml", "-n", 14)
     cli("tell", "study.yaml", 1, "--failed", "\x1b[31mword \a" * 400)
     for number in range(2, 14):
-        cli("tell", "study.yaml", number, "--failed", f"cause {number}")
+        cli("tell", "study.yaml", number, "--failed", f"cause {chr(96 + number)}")
     out = cli("status", "study.yaml").out
     assert len(out) < 4000
     assert "\x1b" not in out
     assert "… and 3 more reasons, see --format json" in out
-    assert "cause 13" in out
+    assert "cause m" in out
     cli("tell", "study.yaml", 14, "--failed", "\x1b[31mword \a" * 400)
     out = cli("status", "study.yaml").out
     assert "\x1b" not in out

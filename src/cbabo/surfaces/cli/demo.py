@@ -41,7 +41,7 @@ def demo(
         raise InputError(f"{folder}: no folder can be made there ({error.strerror}); choose another place") from error
     shipped = problems.get("three_truss")
     study = Study.create(shipped.problem, f"sqlite:///{folder.absolute()}/three_truss.db", "three_truss")
-    with watching(study, _BUDGET, quiet=False) as on_result:
+    with watching(study, _BUDGET, (), quiet=False) as on_result:
         study.run(shipped.evaluate, budget=_BUDGET, on_result=on_result)
     print_frame(answers(study.model()), "table", "three-bar truss: predicted designs as all three limits are relaxed")
     limits = dict.fromkeys(study.problem.box.names, 2.0)

@@ -15,11 +15,14 @@ import cloudpickle
 import pandas as pd
 import typer
 
+from cbabo.domain.convergence import FEWEST_MEASURED, Convergence, read_share
 from cbabo.domain.evaluations import sem_column
 from cbabo.domain.parts import Reading
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import Evaluate, describe
 from cbabo.evaluators.spec import Simulator
+from cbabo.study.modelcache import cached_model, keep_convergence
+from cbabo.study.study import Study
 from cbabo.surfaces.cli.cluster import connected
 from cbabo.surfaces.cli.inspecting import print_summary
 from cbabo.surfaces.cli.options import (
@@ -28,13 +31,18 @@ from cbabo.surfaces.cli.options import (
     StudyArgument,
     find_simulator,
     interrupted,
+    names_database,
     open_study,
     pairs,
+    read_file,
     start_study,
 )
 from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
 from cbabo.surfaces.cli.progress import watching
 from cbabo.surfaces.records import plain_names
+
+_BUDGET = 200
+"""Evaluations of a run where neither the command nor the file states a number."""
 
 
 def register(app: typer.Typer) -> None:
@@ -47,13 +55,24 @@ def register(app: typer.Typer) -> None:
 
 def run(
     study: StudyArgument,
-    budget: Annotated[int, typer.Option(min=0, help="Evaluations in all; running again resumes.")] = 200,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=0, help="Evaluations in all; running again resumes. The file's if left out, else 200."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="End early when the answers have converged, as 0.5% of the span."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Evaluations at a time, each in a process of its own.")] = 1,
     asynchronous: Annotated[bool, typer.Option("--asynchronous", help="Refill at once, not batch by batch.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Seconds for one evaluation; the file's if left out.")] = None,
     retries: Annotated[int | None, typer.Option(help="Further tries after a timeout; the file's if left out.")] = None,
     stop_after_failures: Annotated[
-        int | None, typer.Option(min=1, help="Give up after so many failures in a row.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Give up after so many failures in a row; if left out: 5 first or 10 in a row for the same reason.",
+        ),
     ] = None,
     on_interrupted: Annotated[
         Literal["rerun", "fail"], typer.Option(help="What to do with evaluations that a dead run left behind.")
@@ -69,8 +88,10 @@ def run(
     try:
         with simulator_output():
             simulator = _simulator(study, evaluator, timeout, retries, changes or [])
+            estimates: list[Convergence] = []
+            budget, share = _extent(study, changes, budget, until)
             started = start_study(study, changes)
-            with connected(dask) as executor, watching(started, budget, quiet=form != "table") as on_result:
+            with connected(dask) as executor, watching(started, budget, estimates, quiet=form != "table") as on_result:
                 started.run(
                     simulator.evaluate if dask is None else _packed(simulator.evaluate),
                     budget=budget,
@@ -82,10 +103,38 @@ def run(
                     stop_after_failures=stop_after_failures,
                     on_interrupted=on_interrupted,
                     on_result=on_result,
+                    until=share,
+                    on_convergence=estimates.append,
                 )
+            _estimate_convergence(started, estimates[-1] if estimates else None, share)
     except KeyboardInterrupt:
         raise interrupted("everything told so far is stored") from None
     print_summary(started, form)
+
+
+def _extent(study: str, changes: list[str] | None, budget: int | None, until: str | None) -> tuple[int, float | None]:
+    """Return the budget, and the share of the span at which to end: as given, or else as the file states it."""
+    section = None if names_database(study) else read_file(study, changes).study
+    share = None if until is None else read_share("--until", until)
+    if section is None:
+        return _BUDGET if budget is None else budget, share
+    stated = _BUDGET if section.budget is None else section.budget
+    return stated if budget is None else budget, section.until if share is None else share  # type: ignore[return-value]
+
+
+def _estimate_convergence(study: Study, latest: Convergence | None, share: float | None) -> None:
+    """Estimate how far the answers still move, unless the run has just done so, and keep it for `status`."""
+    measured = len(study.evaluations.complete)
+    if latest is None or latest.evaluations != measured:
+        if study.settings.method != "default" or measured < FEWEST_MEASURED:
+            return
+        from cbabo.answering.convergence import convergence
+
+        latest = convergence(cached_model(study))
+    if latest is not None:
+        keep_convergence(study, latest)
+        if share is not None and latest.figure <= share:
+            sys.stderr.write(f"The answers have converged to {100.0 * share:g} % of the span.\n")
 
 
 def ask(

@@ -32,10 +32,13 @@ evaluator:                        # how one design is simulated: a Python functi
   # timeout: 600                                # seconds, then the whole process tree is killed
   # retries: 1                                  # after a timeout, or one of retry_return_codes
 
+# Limits, bounds and units may change later: edit this file, then cbabo amend study.yaml. What was measured is kept.
 study:
   storage: sqlite:///cantilever.db              # beside this file; or postgresql://user@host/name
   seed: 0
   settings: {preset: default}
+  budget: 200                                   # evaluations in all; cbabo run --budget overrides it
+  # until: 0.5%                                 # end earlier, when the answers have converged to this share of the span
 """
 
 SIMULATOR = '''\

@@ -61,6 +61,11 @@ def open_study(study: str, changes: list[str] | None = None) -> Study:
     return Study.open(url, name)
 
 
+def stored_study(study: str, changes: list[str] | None = None) -> Study:
+    """Open a study that was started, whatever its file states now."""
+    return open_study(study) if names_database(study) else read_file(study, changes).stored()
+
+
 def start_study(study: str, changes: list[str] | None = None) -> Study:
     """Open a study, creating it if it comes from a file and was not started yet."""
     return open_study(study, changes) if names_database(study) else read_file(study, changes).create()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.study.study import Study
 from cbabo.surfaces.cli.terminal import escaped, escaping, unescaped
@@ -18,12 +19,17 @@ _LINE_SECONDS = 10.0
 
 
 @contextmanager
-def watching(study: Study, budget: int, *, quiet: bool) -> Iterator[Callable[[Evaluation], None] | None]:
-    """Show progress on stderr: a bar in a terminal, a line now and then elsewhere, nothing if quiet."""
+def watching(
+    study: Study, budget: int, estimates: Sequence[Convergence], *, quiet: bool
+) -> Iterator[Callable[[Evaluation], None] | None]:
+    """Show progress on stderr: a bar in a terminal, a line now and then elsewhere, nothing if quiet.
+
+    estimates: of the convergence, the last of which is shown; the run adds to them.
+    """
     if quiet:
         yield None
         return
-    tally = Tally(study, budget)
+    tally = Tally(study, budget, estimates)
     if not sys.stderr.isatty():
         yield tally.print_lines
         tally.print_line()
@@ -46,14 +52,15 @@ def watching(study: Study, budget: int, *, quiet: bool) -> Iterator[Callable[[Ev
 class Tally:
     """Counts what a run has done so far."""
 
-    def __init__(self, study: Study, budget: int) -> None:
+    def __init__(self, study: Study, budget: int, estimates: Sequence[Convergence] = ()) -> None:
+        self._estimates = estimates
         evaluations = study.evaluations
         self._problem = study.problem
         self._nominal = study.problem.box.nominal
         self._budget = budget
         counted = [row for row in evaluations if row.kind == "run"]
         self.done = sum(row.state != "running" for row in counted)
-        self._failed = sum(row.state == "failed" for row in counted)
+        self._failed = sum(row.kind in ("run", "retry") for row in evaluations.failed)
         self._best = evaluations.best(self._nominal)
         self._began = time.monotonic()
         self._shown = self._began
@@ -62,8 +69,8 @@ class Tally:
 
     def count(self, evaluation: Evaluation) -> None:
         """Take one more finished evaluation into account."""
-        self.done += 1
         self._new += 1
+        self.done += evaluation.kind == "run"
         self._failed += evaluation.state == "failed"
         self._seconds += evaluation.seconds or 0.0
         rows = (evaluation,) if self._best is None else (self._best, evaluation)
@@ -76,6 +83,8 @@ class Tally:
             elapsed = time.monotonic() - self._began
             left = elapsed / self._new * max(0, self._budget - self.done)
             parts += [f"{self._seconds / self._new:.2g} s each", f"{clock(left)} left"]
+        if self._estimates:
+            parts.append(f"converged to {100.0 * self._estimates[-1].figure:.2g} %")
         return ", ".join(parts)
 
     def print_lines(self, evaluation: Evaluation) -> None:

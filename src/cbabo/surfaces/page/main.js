@@ -157,6 +157,7 @@ class Explorer {
         const live = status.optimiser === "none" ? "" : ` · running: ${status.optimiser}`;
         byId("progress").textContent =
           `${status.complete} measured, ${status.failed} failed, ${status.running} pending${live}${status.learning ? " · learning" : ""}`;
+        byId("progress").title = status.convergence ?? "";
         for (const record of status.verified) {
           const answer = fromRecord(this.answers.problem, record);
           if (!this.verified.has(String(answer.thresholds))) this.#remember(record);

@@ -116,6 +116,7 @@ class _Routes:
                 "learning": follower.learning,
                 "revision": reading.revision,
                 "problem": reading.problem,
+                "convergence": None if reading.convergence is None else str(reading.convergence),
                 "verified": [answer_record(answer) for answer in spending.verified()],
             }
             return StrictJSON(content)

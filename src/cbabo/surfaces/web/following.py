@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluations
 from cbabo.errors import CbaboError, ModelError
 from cbabo.evaluators.function import describe
 from cbabo.model import Model
-from cbabo.study.modelcache import cached_model, keep_model
+from cbabo.study.modelcache import cached_model, keep_model, kept_convergence
 from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
 from cbabo.surfaces.web.turns import Turns
@@ -38,6 +39,8 @@ class Reading:
     problem: str | None
     """Why there is no model."""
     document: bytes
+    convergence: Convergence | None
+    """How far the answers still move, if the last run has estimated it."""
 
 
 class Follower:
@@ -108,13 +111,15 @@ class Follower:
             model = cached_model(study)
         except CbaboError as error:
             empty = empty_document(study.problem, study.name, study.seed, rows.rows)
-            return _reading(rows, None, str(error), empty)
-        reading = _reading(rows, model, None, document(model, study.name))
+            return _reading(rows, None, str(error), empty, None)
+        reading = _reading(rows, model, None, document(model, study.name), kept_convergence(study))
         keep_model(study, model)
         return reading
 
 
-def _reading(rows: Evaluations, model: Model | None, problem: str | None, content: dict[str, Any]) -> Reading:
+def _reading(
+    rows: Evaluations, model: Model | None, problem: str | None, content: dict[str, Any], moves: Convergence | None
+) -> Reading:
     revision = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
     body = json.dumps({**content, "revision": revision}, allow_nan=False, separators=(",", ":")).encode("ascii")
-    return Reading(revision, rows, model, problem, body)
+    return Reading(revision, rows, model, problem, body, moves)

@@ -185,6 +185,12 @@ class Pending(_Body):
     point: dict[str, float]
 
 
+class Unfinished(Pending):
+    """An evaluation without an outcome, and what it waits for."""
+
+    standing: str
+
+
 class Failure(_Body):
     """A failed evaluation."""
 
@@ -210,6 +216,28 @@ class DamageRecord(_Body):
     damage: str
 
 
+class ConvergenceRecord(_Body):
+    """How far the answers still move, in shares of the span."""
+
+    evaluations: int
+    window: int
+    thresholds: int
+    moved: float
+    gain: float
+    risk: float
+    figure: float
+    text: str
+
+
+class AmendmentRecord(_Body):
+    """A change of the problem."""
+
+    amended: str
+    after_evaluation: int
+    """The last evaluation that was requested before it."""
+    changes: list[str]
+
+
 class StatusRecord(_Body):
     """How far a study is."""
 
@@ -224,15 +252,22 @@ class StatusRecord(_Body):
     optimiser: str
     """Who runs the study; "none" if nobody does."""
     seconds_per_evaluation: float | None
+    to_run_again: int
+    """Evaluations that the next run makes again: those of a run that was interrupted, and those that were retried."""
+    convergence: ConvergenceRecord | None
+    """How far the answers still move; null if it was not estimated since the last evaluation."""
+    outside_bounds: int
+    """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
     nominal_limits: Limits
     best_objective: float | None
     best_evaluation: int | None
     best_design: dict[str, float]
     best_outputs: dict[str, float]
-    pending: list[Pending]
+    pending: list[Unfinished]
     failures: list[Failure]
     exclusions: list[Exclusion]
     damages: list[DamageRecord]
+    amendments: list[AmendmentRecord]
 
 
 class EvaluationRecord(_Body):
@@ -240,7 +275,7 @@ class EvaluationRecord(_Body):
 
     id: int
     state: Literal["complete", "failed", "running"]
-    kind: Literal["run", "import", "refine"]
+    kind: Literal["run", "import", "refine", "retry"]
     point: dict[str, float]
     outputs: dict[str, float]
     sem: dict[str, float]
@@ -262,6 +297,9 @@ class ToldRecord(EvaluationRecord):
 
 class FollowRecord(_Body):
     """What the page polls."""
+
+    convergence: str | None
+    """How far the answers still move, in words; null if it was not estimated since the last evaluation."""
 
     complete: int
     failed: int

@@ -1,0 +1,54 @@
+"""Joint samples of the posterior: functions that agree with the data, at some designs.
+
+Symbols and shapes are those of `gp`; samples are of the latent functions, without noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cbabo.errors import SurrogateError
+from cbabo.surrogate import kernel
+from cbabo.surrogate.gp import Surrogates
+
+
+@dataclass(frozen=True)
+class SamplingTuning:
+    """Numbers that control the factorisation of posterior covariance matrices."""
+
+    jitter: float = 1e-9
+    """Variance that is added at first: designs that lie close together make the matrix singular."""
+    most: float = 1e-2
+    """Variance beyond which nothing is added any more."""
+
+
+TUNING = SamplingTuning()
+
+
+def joint_samples(surrogates: Surrogates, x: Tensor, normal: Tensor) -> Tensor:
+    """Return samples (s x b x q, in the units of the surrogates' data) at designs x (b x d) from standard normals (s x b x q)."""
+    with torch.no_grad():
+        found, h = surrogates.predict(x), surrogates.hyperparameters
+        shared = h.of_groups
+        u = shared.stretched(x)[0]
+        k = kernel.correlation(kernel.left(u, shared.lengthscales), kernel.right(u, shared.lengthscales), shared.family)
+        factor = h.sharing.each(_factor(k - found.whitened @ found.whitened.mT))
+        scale = surrogates.scale if h.amplitude is None else surrogates.scale * h.amplitude.sqrt()
+        samples: Tensor = found.mean + torch.einsum("qbc,scq->sbq", factor, normal) * scale
+        return samples
+
+
+def _factor(covariance: Tensor) -> Tensor:
+    """Return lower triangular factors (g x b x b), of matrices with as little added to the diagonal as they need."""
+    jitter = TUNING.jitter
+    while jitter <= TUNING.most:
+        matrix = covariance + jitter * torch.eye(covariance.shape[-1], dtype=covariance.dtype)
+        factor: Tensor
+        factor, info = torch.linalg.cholesky_ex(matrix)
+        if not bool(info.any()):
+            return factor
+        jitter *= 10.0
+    raise SurrogateError("Expected a posterior covariance matrix with a Cholesky factor, got none; leave out designs.")
