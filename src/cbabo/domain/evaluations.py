@@ -25,7 +25,7 @@ from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
 
 State = Literal["complete", "failed", "running"]
-Kind = Literal["run", "import", "refine"]
+Kind = Literal["run", "import", "refine", "audit"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Evaluation:
     state: State
     """running: asked for, no outcome yet."""
     kind: Kind
-    """run: proposed by the method; import: an old run; refine: spent on one answer."""
+    """run: proposed by the method; import: an old run; refine: spent on one answer; audit: spent on
+    the test of an answer."""
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]
@@ -56,7 +57,7 @@ class Evaluation:
     worker: str | None = None
     """Where it ran: host:process."""
     thresholds: Mapping[str, float] | None = None
-    """The limits that an evaluation of kind refine was spent on, where they are known."""
+    """The limits that an evaluation of kind refine or audit was spent on, where they are known."""
     excluded: str | None = None
     """Why a user has excluded it, so that nothing is learned from it; None unless excluded."""
     sem: Mapping[str, float] = field(default_factory=dict)

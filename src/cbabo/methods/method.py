@@ -144,6 +144,8 @@ class Fitted:
     """The network as the run trained it; None where it did not."""
     library: Library | None = None
     """Solved thresholds for fast answers; None: solved when first asked for."""
+    notes: tuple[str, ...] = ()
+    """Warnings that every answer carries which is not verified, as after an audit that rejects the stated probabilities."""
 
     def __repr__(self) -> str:
         """Say in one line what it is a model of."""

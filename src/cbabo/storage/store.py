@@ -15,11 +15,13 @@ from sqlalchemy.engine import Connection
 
 from cbabo.domain.evaluations import Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
+from cbabo.domain.ledger import Entry, EntryKind
 from cbabo.domain.parts import Reading
 from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError
 from cbabo.methods.settings import MethodSettings
 from cbabo.storage.database import Database
+from cbabo.storage.ledger import append_entry, read_ledger
 from cbabo.storage.lock import Holder
 from cbabo.storage.rows import (
     UNREADABLE,
@@ -81,10 +83,7 @@ class StudyStore:
         found, damages = self._transactions.read(
             lambda connection: read_all(connection, self.record.id, self.record.name)
         )
-        for damage in damages:
-            if damage not in self._named:
-                self._named.add(damage)
-                _LOG.warning("%s: %s; cbabo storage check tells more", self.database.label, damage)
+        self._name_once(damages)
         return found
 
     def damages(self) -> tuple[Damage, ...]:
@@ -122,6 +121,12 @@ class StudyStore:
             return Focus(tuple(map(tuple, stored["thresholds"])), tuple(stored["weights"]))
         except UNREADABLE as error:
             self._refuse("its focus cannot be read", error)
+
+    def ledger(self) -> tuple[Entry, ...]:
+        """Return the entries of the ledger, the oldest first; damaged ones are named in a warning and left out."""
+        found = self._transactions.read(lambda connection: read_ledger(connection, self.record.id, self.record.name))
+        self._name_once(found.damages)
+        return found.entries
 
     def holder(self) -> Holder | None:
         """Return the live process that is optimising this study, if any."""
@@ -258,6 +263,10 @@ class StudyStore:
 
         self._transactions.write(work)
 
+    def append(self, kind: EntryKind, author: str, content: Mapping[str, Any]) -> Entry:
+        """Add an entry to the ledger; this is possible while another process optimises the study."""
+        return self._transactions.append(append_entry(self.record.id, kind, author, content, self._refuse))
+
     # ---- rows
 
     def _insert(
@@ -352,6 +361,12 @@ class StudyStore:
         if row is None or not is_intact(STUDIES, row):
             self._refuse("its problem, settings or focus are damaged")
         return row
+
+    def _name_once(self, damages: Sequence[Damage]) -> None:
+        for damage in damages:
+            if damage not in self._named:
+                self._named.add(damage)
+                _LOG.warning("%s: %s; cbabo storage check tells more", self.database.label, damage)
 
     def _warn(self, what: str) -> None:
         _LOG.warning("%s: study %r: %s", self.database.label, self.record.name, what)

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from cbabo.domain.audits import Audit
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial
 from cbabo.domain.focus import Focus
-from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.function import Evaluate
-from cbabo.evaluators.outputs import check_objective, missing, not_finite, output_reading
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.database import Database
 from cbabo.storage.rows import Damage
 from cbabo.storage.store import StudyStore
 from cbabo.study.importing import ImportReport, check_rows
+from cbabo.study.ledger import Decision, Decisions, audits, author, decision_content, read_decision
 from cbabo.study.runner import Run
+from cbabo.study.telling import read_focus, refuse_difference, split_refinement, told_readings
 from cbabo.study.trials import Trials
 
 if TYPE_CHECKING:
-    from cbabo.answering.answers import Answer
+    from cbabo.answering.answers import Answer, Recommendation
     from cbabo.model import Model
 
 
@@ -73,11 +75,11 @@ class Study:
         if not isinstance(name, str) or not name.strip() or len(name) > 255 or "::" in name:
             raise InputError(f"study: the name must be a text of 1 to 255 characters without '::', got {name!r}")
         settings = Settings.default() if settings is None else settings
-        wanted = _focus(problem, focus)
+        wanted = read_focus(problem, focus)
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
-            study._refuse_difference(problem, seed, settings, exist_ok)
+            refuse_difference(store.record, problem, seed, settings, exist_ok)
         if focus is not None and store.focus() != wanted:
             store.set_focus(wanted)
         return study
@@ -151,6 +153,16 @@ class Study:
         return self._store.focus()
 
     @property
+    def decisions(self) -> Decisions:
+        """What was decided and proposed, the oldest first; `to_frame` makes a table of it."""
+        return Decisions(self._store.ledger())
+
+    @property
+    def audits(self) -> tuple[Audit, ...]:
+        """The audits of the model's claims, the oldest first."""
+        return audits(self._store.ledger())
+
+    @property
     def optimiser(self) -> str | None:
         """Which live process is optimising this study now, if any."""
         holder = self._store.holder()
@@ -184,7 +196,7 @@ class Study:
                 raise InputError(f"tell: failed must be the reason as a text, got {failed!r}")
             self._store.finish(id, {"state": "failed", "failure": " ".join(failed.split()), "cause": "design"})
             return
-        readings, bad = self._checked(outputs)
+        readings, bad = told_readings(self.problem, outputs)
         if bad is not None:
             self._store.finish(id, {"state": "failed", "failure": bad, "cause": "design"})
         else:
@@ -219,7 +231,7 @@ class Study:
 
         Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
         """
-        self._store.set_focus(_focus(self.problem, thresholds))
+        self._store.set_focus(read_focus(self.problem, thresholds))
 
     def run(
         self,
@@ -287,10 +299,7 @@ class Study:
         """
         from cbabo.answering.refine import refine
 
-        if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
-            raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
-        if not callable(evaluate):
-            raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        _check_spending("refine", evaluate, evaluations)
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
         execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
@@ -304,7 +313,7 @@ class Study:
                     on_result(evaluation)
                 return evaluation
 
-            known, made = _split(self.evaluations, limits, begin)
+            known, made = split_refinement(self.evaluations, limits, begin)
             if any(row.point == begin for row in made):
                 begin = None  # The refinement that begins there goes on.
             return refine(
@@ -316,72 +325,70 @@ class Study:
                 made,
             )
 
+    def audit(
+        self,
+        evaluate: Evaluate,
+        evaluations: int = 20,
+        workers: int = 1,
+        timeout: float | None = None,
+        retries: int = 0,
+        on_result: Callable[[Evaluation], None] | None = None,
+        in_process: bool = False,
+        by: str | None = None,
+    ) -> Audit:
+        """Test the model's claims: answer fresh random thresholds, measure each answer once, and compare.
+
+        The evaluations are stored as kind "audit", do not count against the budget, and the next model knows them; the audit
+        is stored in the ledger. If it rejects the stated probabilities, answers that are not verified carry a warning until the
+        model has learned (see `decisions.audit`). by: who audits, this machine's user unless given; the others: as for `run`.
+        """
+        from cbabo.study.auditing import audit_model
+
+        _check_spending("audit", evaluate, evaluations)
+        execution = _execution("audit", workers=workers, timeout=timeout, retries=retries, in_process=in_process)
+        who = author(by)
+        with self._store.locked(patient=True):
+            earlier = len(self.audits)
+            found = audit_model(self.model(), self._trials, evaluate, execution, evaluations, earlier, on_result)
+            self._store.append("audit", who, found.to_dict())
+        return self.audits[-1]
+
+    def decide(
+        self,
+        thresholds: Mapping[str, float] | Answer | Recommendation,
+        note: str = "",
+        by: str | None = None,
+        intents: Mapping[str, str] | None = None,
+        proposal: bool = False,
+        model: Model | None = None,
+    ) -> Decision:
+        """Write agreed limits into the ledger for ever, with their answer and the state of the data, also while the study runs.
+
+        thresholds: limits, of which those left out stand at their nominal value; or an answer, or a recommendation. by: who
+        decided, this machine's user unless given. intents: what was asked of each limit. proposal: they are only proposed.
+        model: what answers; a new one of everything measured unless given.
+        """
+        rows, who = self.evaluations, author(by)
+        content = decision_content(self._model_of(rows) if model is None else model, rows, thresholds, note, intents)
+        entry = self._store.append("proposal" if proposal else "decision", who, content)
+        return read_decision(entry)
+
     def _model_of(self, evaluations: Evaluations) -> Model:
+        from cbabo.decisions.audit import audit_warning
         from cbabo.methods.learner import Learner
         from cbabo.model import make_model
 
-        return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-    def _checked(self, outputs: Any) -> tuple[dict[str, Reading], str | None]:
-        """Return the outputs that were told, and why they are a failure, if they are."""
-        if not isinstance(outputs, Mapping):
-            raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-        declared = self.problem.outputs
-        absent = missing(outputs, declared)
-        if absent is not None:
-            raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")
-        readings: dict[str, Reading] = {}
-        failure = None
-        try:
-            for name, value in outputs.items():
-                readings[str(name)] = output_reading(str(name), value)
-            check_objective(declared, readings)
-        except InputError as error:
-            raise InputError(f"tell: {error}") from None
-        for name in list(readings):
-            bad = not_finite(name, readings[name])
-            whole = whole_name(name)
-            if bad is not None:
-                del readings[name]
-                if name in declared or (whole in declared and whole not in outputs):
-                    failure = failure or bad
-        return readings, failure
-
-    def _refuse_difference(self, problem: Problem, seed: int, settings: MethodSettings, exist_ok: bool) -> None:
-        if not exist_ok:
-            raise StudyError(f"study {self.name!r} exists already; choose another name or pass exist_ok=True")
-        different = [
-            what
-            for what, same in (
-                ("problem", problem == self.problem),
-                ("seed", seed == self.seed),
-                ("settings", settings == self.settings),
-            )
-            if not same
-        ]
-        if different:
-            raise StudyError(
-                f"study {self.name!r} exists with another {' and another '.join(different)}; "
-                "choose another name, or state what is stored"
-            )
+        model = make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
+        notes = audit_warning(model, next(reversed(self.audits), None))
+        return replace(model, notes=notes) if notes else model
 
 
-def _split(
-    evaluations: Evaluations, limits: Mapping[str, float], start: Point | None
-) -> tuple[Evaluations, tuple[Evaluation, ...]]:
-    """Return the evaluations before a refinement for these limits, and those that were spent on it at the very end.
-
-    start: a design with which the refinement begins; if it was measured before, it counts as spent on it.
-    """
-    rows = [row for row in evaluations if row.state != "running" and row.excluded is None]
-    first = len(rows)
-    while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
-        first -= 1
-    spent = rows[first:]
-    if start is not None and all(row.point != start for row in spent):
-        spent = [row for row in rows if row.state == "complete" and row.point == start][-1:]
-    ids = {row.id for row in spent}
-    return Evaluations(evaluations.problem, tuple(row for row in evaluations if row.id not in ids)), tuple(spent)
+def _check_spending(where: str, evaluate: object, evaluations: object) -> None:
+    """Check what is to be spent on answers, and by whom."""
+    if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
+        raise InputError(f"{where}: evaluations must be a whole number from 1 on, got {evaluations!r}")
+    if not callable(evaluate):
+        raise InputError(f"{where}: evaluate must be a function of a point, got {evaluate!r}")
 
 
 def _execution(where: str, **stated: Any) -> Execution:
@@ -390,10 +397,3 @@ def _execution(where: str, **stated: Any) -> Execution:
         return Execution(**stated)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-
-
-def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:
-    """Read a focus; None and an empty list mean the whole box."""
-    if thresholds is None or (isinstance(thresholds, list | tuple) and not thresholds):
-        return None
-    return Focus.of(problem.box, thresholds)

@@ -64,6 +64,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     best = evaluations.best(study.problem.box.nominal)
     times = [row.seconds for row in evaluations if row.seconds is not None]
     damages = study.damages
+    audit = next(reversed(study.audits), None)
     return {
         "study": study.name,
         "requested": evaluations.requested,
@@ -76,6 +77,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "optimiser": study.optimiser or "none",
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
         "nominal_limits": study.problem.box.nominal,
+        "last_audit": None if audit is None else f"{audit.made[:16].replace('T', ' ')} UTC: {audit.sentence()}",
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,
         "best_design": {} if best is None else dict(best.point),

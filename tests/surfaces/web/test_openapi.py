@@ -41,12 +41,15 @@ ROUTES = [
     ("POST", "/api/predict-many"),
     ("POST", "/api/recommend"),
     ("POST", "/api/refine"),
+    ("POST", "/api/audit"),
+    ("GET", "/api/decisions"),
+    ("POST", "/api/decisions"),
     ("GET", "/api/jobs/{id}"),
     ("POST", "/api/hand-outs"),
     ("POST", "/api/evaluations/{id}"),
 ]
-BEYOND_A_SCHEMA = ("/api/recommend", "/api/evaluations/{id}")
-"""Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once."""
+BEYOND_A_SCHEMA = ("/api/recommend", "/api/evaluations/{id}", "/api/decisions")
+"""Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once, a name of blanks."""
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -62,9 +62,9 @@ def predict(
         print_frame(answers.to_frame(), form)
         return
     model = cached_model(opened)
-    answer = model.predict(_thresholds(opened.problem, at), probability=probability)
+    answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
-    _show(answer_record(answer), form)
+    show_record(answer_record(answer), form)
 
 
 def refine(
@@ -81,13 +81,13 @@ def refine(
     The exit code is 1 where the measured design is not verified; which limit it breaks, and by how much, is said.
     """
     opened = open_study(study)
-    thresholds, simulator = _thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
+    thresholds, simulator = read_thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
     assert simulator is not None
     with simulator_output():
         answer = opened.refine(
             thresholds, simulator.evaluate, evaluations, timeout=simulator.timeout, retries=simulator.retries
         )
-    _show(answer_record(answer), form)
+    show_record(answer_record(answer), form)
     if answer.status == "measured":
         broken = [text for text in answer.warnings if text.startswith("the measured design ")]
         typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)
@@ -105,13 +105,13 @@ def recommend(
     opened = open_study(study)
     intents = read_intents(tighten, loosen)
     model = cached_model(opened)
-    found = model.recommend(_thresholds(opened.problem, at), intents)
+    found = model.recommend(read_thresholds(opened.problem, at), intents)
     keep_model(opened, model)
     record = recommendation_record(found)
-    _show(record if form == "json" else _flat(record), form)
+    show_record(record if form == "json" else _flat(record), form)
 
 
-def _show(record: dict[str, Any], form: Format) -> None:
+def show_record(record: dict[str, Any], form: Format) -> None:
     """Print an answer: single values as lines, the rest as tables; as CSV the single values only."""
     single = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
     if form == "json":
@@ -138,7 +138,8 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "alternatives": [{name: v for name, v in row.items() if name != "limits"} for row in rows]}
 
 
-def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+def read_thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+    """Read limits; those left out have their nominal values."""
     stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
     try:
         return problem.box.complete(stated)

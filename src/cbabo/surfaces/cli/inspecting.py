@@ -68,7 +68,7 @@ def print_summary(study: Study, form: Format) -> None:
     facts = {
         name.replace("_", " "): value
         for name, value in flat.items()
-        if not name.startswith("best_") and (value or name not in ("excluded", "damaged"))
+        if not name.startswith("best_") and (value or name not in ("excluded", "damaged", "last_audit"))
     }
     print_facts({**facts, "nominal limits": limits})
     best = evaluations.best(study.problem.box.nominal)

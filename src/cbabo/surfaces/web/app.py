@@ -25,6 +25,7 @@ from cbabo.surfaces.records import (
     status_record,
     table_rows,
 )
+from cbabo.surfaces.web.deciding import add_ledger
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import Safety, StrictJSON, is_token
 from cbabo.surfaces.web.schemas import (
@@ -198,12 +199,14 @@ class _Routes:
                 lambda: StrictJSON(spending.refine(refinement.thresholds, refinement.evaluations).record(), 202),
             )
 
+        add_ledger(app, self._follower, spending, guarded, self._answer)
+
         @app.get("/api/jobs/{id}", response_model=JobRecord, responses=errors(404, 422))
         async def job(id: _Id) -> Response:
-            """Progress of a refinement."""
+            """Progress of a refinement or an audit."""
             found = spending.job(id)
             if found is None:
-                raise HTTPException(404, f"there is no job {id}; refine begins one")
+                raise HTTPException(404, f"there is no job {id}; refine and audit begin one")
             return StrictJSON(found.record())
 
         @app.post(

@@ -83,6 +83,23 @@ _Reading = Annotated[
 ]
 
 
+class Auditing(_Body):
+    """The evaluations of an audit."""
+
+    evaluations: _Whole = Field(default=20, ge=1, le=100)
+    """One for each fresh threshold."""
+
+
+class Deciding(Question):
+    """Limits that were agreed on or proposed."""
+
+    note: Annotated[str, Field(max_length=10_000)] = ""
+    by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """Who; the user of the server's machine unless given."""
+    intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
+    proposal: bool = False
+
+
 class Told(_Body):
     """What a design measured, or why it failed; one of the two."""
 
@@ -225,6 +242,8 @@ class StatusRecord(_Body):
     """Who runs the study; "none" if nobody does."""
     seconds_per_evaluation: float | None
     nominal_limits: Limits
+    last_audit: str | None
+    """What the last audit found, and when; null if there was none."""
     best_objective: float | None
     best_evaluation: int | None
     best_design: dict[str, float]
@@ -240,7 +259,7 @@ class EvaluationRecord(_Body):
 
     id: int
     state: Literal["complete", "failed", "running"]
-    kind: Literal["run", "import", "refine"]
+    kind: Literal["run", "import", "refine", "audit"]
     point: dict[str, float]
     outputs: dict[str, float]
     sem: dict[str, float]
@@ -258,6 +277,68 @@ class ToldRecord(EvaluationRecord):
     """An evaluation that was told, and the answer that it belongs to."""
 
     answer: AnswerRecord | None
+
+
+class DecisionRecord(_Body):
+    """An entry of the ledger."""
+
+    number: int
+    kind: Literal["decision", "proposal"]
+    made: str
+    by: str
+    note: str
+    limits: Limits
+    intents: dict[str, str]
+    design: dict[str, float]
+    objective: float
+    objective_std: float
+    probability_feasible: float
+    """As it was stated then."""
+    status: Literal["predicted", "measured", "verified", "unreachable"]
+    measured_objective: float | None
+    evaluation: int | None
+    """The evaluation that had measured the design; null if it was not measured."""
+    evaluations: int
+    """How many measured evaluations the model knew."""
+    data: str
+    """A digest of all evaluations up to then."""
+    warnings: list[Warned]
+
+
+class ShareRecord(_Body):
+    """A claimed share and the one that was found."""
+
+    of: str
+    claimed: float
+    found: int
+    count: int
+    low: float
+    """Of the 95 % interval of the found share."""
+    high: float
+    rejected: bool
+
+
+class Where(_Body):
+    """Where the model errs."""
+
+    where: str
+
+
+class AuditRecord(_Body):
+    """Claims of the model, and what measuring its answers found."""
+
+    number: int
+    made: str
+    rejected: bool
+    """Whether the claim that answers obey all limits is rejected at 95 %."""
+    conclusion: str
+    drawn: int
+    verified: int
+    unreachable: int
+    shares: list[ShareRecord]
+    errors: list[dict[str, float | int | str | None]]
+    """Where answers broke a limit."""
+    where: list[Where]
 
 
 class FollowRecord(_Body):
@@ -279,7 +360,7 @@ class FollowRecord(_Body):
 
 
 class JobRecord(_Body):
-    """A refinement, under way or ended."""
+    """A refinement or an audit, under way or ended."""
 
     id: int
     state: Literal["running", "failed", "done"]
@@ -288,6 +369,8 @@ class JobRecord(_Body):
     spent: int
     seconds: float
     answer: AnswerRecord | None
+    audit: AuditRecord | None
+    """What an audit has found; null of a refinement."""
     error: str | None
 
 
@@ -330,11 +413,12 @@ def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Name the study's limits and outputs in an OpenAPI description, instead of "an object of numbers"."""
     limits: dict[str, Any] = {name: {"type": "number"} for name in problem.box.names}
     schemas: Mapping[str, Any] = stated["components"]["schemas"]
-    for owner in ("Question", "Wish", "Refinement"):
+    for owner in ("Question", "Wish", "Refinement", "Deciding"):
         _name(schemas[owner]["properties"]["thresholds"], limits, [])
     _name(schemas["Questions"]["properties"]["thresholds"]["items"], limits, list(limits))
-    intents = schemas["Wish"]["properties"]["intents"]
-    _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
+    for owner in ("Wish", "Deciding"):
+        intents = schemas[owner]["properties"]["intents"]
+        _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
     return stated
 
 
