@@ -192,6 +192,11 @@ class Fitted:
             return FastMap(self.solver, library)
 
     @cached_property
+    def further(self) -> dict[str, Posterior]:
+        """Posteriors of further numbers that the simulator returned, by name: those that were asked for so far."""
+        return {}
+
+    @cached_property
     def pcm(self) -> PCM:
         """The network: the run's own, or else trained when first asked for."""
         return self.network if self.network is not None else self.method.train_network(self)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from cbabo.domain.audits import Audit, Share
 from cbabo.study.ledger import Decision
-from cbabo.surfaces.records import table_rows
+from cbabo.surfaces.records import answer_record, table_rows
+
+if TYPE_CHECKING:
+    from cbabo.decisions.common_design import CommonDesign
+    from cbabo.decisions.tolerancing import Tolerances
 
 
 def decision_record(decision: Decision) -> dict[str, Any]:
@@ -45,6 +51,32 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "shares": [_share(share) for share in (audit.joint, *audit.limits, audit.success)],
         "errors": table_rows(audit.errors_frame()),
         "where": [{"where": text} for text in audit.where],
+    }
+
+
+def freeze_record(frame: pd.DataFrame) -> dict[str, Any]:
+    """State what fixing each variable costs."""
+    return {"variables": table_rows(frame)}
+
+
+def common_record(found: CommonDesign) -> dict[str, Any]:
+    """State one design for many thresholds."""
+    return {
+        "cost": found.cost,
+        "cost_std": found.std,
+        "worst": found.worst,
+        "answer": answer_record(found.answer),
+        "rows": table_rows(found.to_frame()),
+    }
+
+
+def tolerances_record(found: Tolerances) -> dict[str, Any]:
+    """State a box of tolerances."""
+    return {
+        "probability_feasible": found.answer.probability_feasible,
+        "cost": found.cost,
+        "variables": table_rows(found.to_frame()),
+        "answer": answer_record(found.answer),
     }
 
 

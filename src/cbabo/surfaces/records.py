@@ -38,6 +38,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "outputs": outputs,
         "noise": [{"output": name, "std": std} for name, std in answer.noise.items()],
         "measurements": answer.measurements,
+        "scatter": dict(answer.scatter),
+        "tolerance": dict(answer.tolerance),
     }
 
 

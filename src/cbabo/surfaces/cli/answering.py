@@ -24,6 +24,7 @@ from cbabo.surfaces.cli.options import (
     read_limits,
 )
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, simulator_output
+from cbabo.surfaces.cli.questions import Question, ScatterOption, ToleranceOption
 from cbabo.surfaces.records import answer_record, recommendation_record
 
 AtOption = Annotated[
@@ -49,20 +50,35 @@ def predict(
             help="The probability of obeying all limits to aim at, between 0 and 1; the settings' unless given."
         ),
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help='Another recorded number to optimise, as stress or "maximize stress".'),
+    ] = None,
+    scatter: ScatterOption = None,
+    tolerance: ToleranceOption = None,
+    reference: Annotated[
+        int | None, typer.Option(metavar="ID", help="The evaluation to which limits such as mass=-5% are relative.")
+    ] = None,
     form: FormatOption = "table",
 ) -> None:
     """Answer limits at once: the design, its predicted outputs, and the probability that it obeys them."""
     opened = open_study(study)
+    asked = Question.read(at, objective, scatter, tolerance, reference)
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
+        if asked.is_special:
+            raise InputError("predict: --file takes rows of the study's own limits; leave out the other options")
         model = cached_model(opened)
         answers = model.predict_many(read_limits(file), probability=probability)
         keep_model(opened, model)
         print_frame(answers.to_frame(), form)
         return
     model = cached_model(opened)
-    answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
+    if asked.is_special:
+        answer = asked.answer(model, probability)
+    else:
+        answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
     show_record(answer_record(answer), form)
 

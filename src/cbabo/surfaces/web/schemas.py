@@ -21,18 +21,20 @@ _Whole = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float)
 """A whole number as JSON has it, where 2.0 is one."""
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """A request or a response with nothing but what is described."""
+
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-class Question(_Body):
+class Question(Body):
     """A request for one answer."""
 
     thresholds: Limits
     """Limits by name, natural units; a movable limit that is left out stands at its nominal value."""
 
 
-class Questions(_Body):
+class Questions(Body):
     """A request for many answers."""
 
     thresholds: Annotated[list[Limits], Field(max_length=MOST_ROWS)]
@@ -57,7 +59,7 @@ class Refinement(Question):
     """1 verifies, every further one looks for a better design."""
 
 
-class Measurement(_Body):
+class Measurement(Body):
     """A number with its standard error."""
 
     value: float
@@ -83,7 +85,7 @@ _Reading = Annotated[
 ]
 
 
-class Auditing(_Body):
+class Auditing(Body):
     """The evaluations of an audit."""
 
     evaluations: _Whole = Field(default=20, ge=1, le=100)
@@ -100,7 +102,7 @@ class Deciding(Question):
     proposal: bool = False
 
 
-class Told(_Body):
+class Told(Body):
     """What a design measured, or why it failed; one of the two."""
 
     outputs: dict[str, _Reading] | None = None
@@ -109,20 +111,20 @@ class Told(_Body):
     """The reason."""
 
 
-class Error(_Body):
+class Error(Body):
     """Why there is no answer."""
 
     error: str
     """One sentence: what was expected, what came, what to do."""
 
 
-class Warned(_Body):
+class Warned(Body):
     """A warning about an answer."""
 
     warning: str
 
 
-class OutputEstimate(_Body):
+class OutputEstimate(Body):
     """A predicted or measured output."""
 
     output: str
@@ -131,7 +133,7 @@ class OutputEstimate(_Body):
     """0 where it was measured without noise."""
 
 
-class OutputNoise(_Body):
+class OutputNoise(Body):
     """The noise of an output."""
 
     output: str
@@ -139,7 +141,7 @@ class OutputNoise(_Body):
     """Standard deviation of one measurement."""
 
 
-class AnswerRecord(_Body):
+class AnswerRecord(Body):
     """The design for some limits."""
 
     status: Literal["predicted", "measured", "verified", "unreachable"]
@@ -160,9 +162,13 @@ class AnswerRecord(_Body):
     """Of every output whose repeated measurements differ."""
     measurements: int
     """How often this design was measured."""
+    scatter: dict[str, float]
+    """Standard deviations of variables that the probability contains."""
+    tolerance: dict[str, float]
+    """Half widths of variables, uniformly distributed, that the probability contains."""
 
 
-class Change(_Body):
+class Change(Body):
     """What a recommendation does to one limit."""
 
     limit: str
@@ -173,7 +179,7 @@ class Change(_Body):
     """Of this change alone on the objective."""
 
 
-class Alternative(_Body):
+class Alternative(Body):
     """Another proposal."""
 
     objective_after: float
@@ -182,7 +188,7 @@ class Alternative(_Body):
     limits: Limits
 
 
-class RecommendationRecord(_Body):
+class RecommendationRecord(Body):
     """Proposed limits."""
 
     objective_before: float
@@ -195,14 +201,14 @@ class RecommendationRecord(_Body):
     alternatives: list[Alternative]
 
 
-class Pending(_Body):
+class Pending(Body):
     """A design that awaits its outputs."""
 
     id: int
     point: dict[str, float]
 
 
-class Failure(_Body):
+class Failure(Body):
     """A failed evaluation."""
 
     id: int
@@ -212,14 +218,14 @@ class Failure(_Body):
     log: str
 
 
-class Exclusion(_Body):
+class Exclusion(Body):
     """An evaluation that was excluded."""
 
     id: int
     reason: str
 
 
-class DamageRecord(_Body):
+class DamageRecord(Body):
     """A damaged row."""
 
     id: int | None
@@ -227,7 +233,7 @@ class DamageRecord(_Body):
     damage: str
 
 
-class StatusRecord(_Body):
+class StatusRecord(Body):
     """How far a study is."""
 
     study: str
@@ -254,7 +260,7 @@ class StatusRecord(_Body):
     damages: list[DamageRecord]
 
 
-class EvaluationRecord(_Body):
+class EvaluationRecord(Body):
     """One evaluation."""
 
     id: int
@@ -279,7 +285,7 @@ class ToldRecord(EvaluationRecord):
     answer: AnswerRecord | None
 
 
-class DecisionRecord(_Body):
+class DecisionRecord(Body):
     """An entry of the ledger."""
 
     number: int
@@ -305,7 +311,7 @@ class DecisionRecord(_Body):
     warnings: list[Warned]
 
 
-class ShareRecord(_Body):
+class ShareRecord(Body):
     """A claimed share and the one that was found."""
 
     of: str
@@ -318,13 +324,13 @@ class ShareRecord(_Body):
     rejected: bool
 
 
-class Where(_Body):
+class Where(Body):
     """Where the model errs."""
 
     where: str
 
 
-class AuditRecord(_Body):
+class AuditRecord(Body):
     """Claims of the model, and what measuring its answers found."""
 
     number: int
@@ -341,7 +347,7 @@ class AuditRecord(_Body):
     where: list[Where]
 
 
-class FollowRecord(_Body):
+class FollowRecord(Body):
     """What the page polls."""
 
     complete: int
@@ -359,7 +365,7 @@ class FollowRecord(_Body):
     verified: list[AnswerRecord]
 
 
-class JobRecord(_Body):
+class JobRecord(Body):
     """A refinement or an audit, under way or ended."""
 
     id: int
@@ -413,9 +419,11 @@ def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Name the study's limits and outputs in an OpenAPI description, instead of "an object of numbers"."""
     limits: dict[str, Any] = {name: {"type": "number"} for name in problem.box.names}
     schemas: Mapping[str, Any] = stated["components"]["schemas"]
-    for owner in ("Question", "Wish", "Refinement", "Deciding"):
+    for owner in ("Question", "Wish", "Refinement", "Deciding", "Prediction", "Tolerancing"):
         _name(schemas[owner]["properties"]["thresholds"], limits, [])
-    _name(schemas["Questions"]["properties"]["thresholds"]["items"], limits, list(limits))
+    for owner in ("Questions", "Shared"):
+        _name(schemas[owner]["properties"]["thresholds"]["items"], limits, list(limits))
+    _name(schemas["Freezing"]["properties"]["thresholds"]["anyOf"][0]["items"], limits, list(limits))
     for owner in ("Wish", "Deciding"):
         intents = schemas[owner]["properties"]["intents"]
         _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
