@@ -5,13 +5,22 @@ A model is a value. Making one reads a study and changes nothing; using one neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from cbabo.answering.answers import Answer, Recommendation
 from cbabo.answering.modelfile import read_model, write_model
 from cbabo.answering.predict import Answers, Source, predict_many
+from cbabo.decisions.aims import refuse_source
+from cbabo.decisions.common_design import CommonDesign, common_design
+from cbabo.decisions.freezing import freeze
+from cbabo.decisions.other_question import Limit, answer_other, is_other, own_limits, relative_limits
 from cbabo.decisions.recommend import Intent, recommend
+from cbabo.decisions.robustness import robust_answer
+from cbabo.decisions.tolerancing import Tolerances, tolerances
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.query import Query
@@ -41,22 +50,49 @@ class Model(Fitted):
 
     def predict(
         self,
-        thresholds: Mapping[str, float] | None = None,
+        thresholds: Mapping[str, Limit] | None = None,
         *,
+        objective: str | None = None,
         probability: float | None = None,
         method: Source | None = None,
+        scatter: Mapping[str, float] | None = None,
+        tolerance: Mapping[str, float] | None = None,
     ) -> Answer:
         """Return the design for these limits, with what is predicted of it.
 
         A limit that is left out stands at its nominal value. probability: of feasibility to aim at, as the settings say unless
         given; method: "pcm" for the network alone, "solver" for the surrogates' problem solved, as the model's method has it
-        unless given.
+        unless given. scatter: standard deviations by variable, in its unit, with which designs are made (normal); tolerance:
+        half widths by variable (uniform). The probability then contains them, and the design keeps away from its limits.
+
+        objective: any recorded number to be optimised instead, as "stress" or "maximize stress". Limits may then be stated on the
+        old objective and on any number that all measured evaluations have; one that the problem does not limit is an upper
+        limit, or as stated by its sense: {"elements": (">=", 300.0)}. The limit of the new objective counts if it is stated.
         """
         box = self.problem.box
         if thresholds is None:
             thresholds = {}
-        row = box.complete(thresholds) if isinstance(thresholds, Mapping) else box.row(thresholds)
+        if is_other(self.problem, thresholds, objective):
+            refuse_source(method, "another question")
+            return answer_other(self, thresholds, objective, probability, scatter, tolerance)
+        own: Any = thresholds
+        row = box.complete(own) if isinstance(own, Mapping) else box.row(own)
+        if scatter is not None or tolerance is not None:
+            refuse_source(method, "scatter")
+            return robust_answer(self, Query.of(box, row), scatter, tolerance, probability)
         return self.predict_many(row, probability=probability, method=method).answer(0)
+
+    def relative(self, reference: Answer | Mapping[str, float], changes: Mapping[str, float]) -> dict[str, float]:
+        """Return limits relative to a reference design, as {"volume": -0.05}: 5 % less than today's.
+
+        reference: an answer, or a design; its outputs count as measured, or else as predicted. The limits may be given to
+        `predict`, those on the objective together with another objective.
+        """
+        return relative_limits(self, reference, changes)
+
+    def own_limits(self, answer: Answer) -> dict[str, float]:
+        """Return the limits of the problem's own question with the same answer as that of another objective: for a focus."""
+        return own_limits(self, answer)
 
     def predict_many(
         self,
@@ -82,6 +118,53 @@ class Model(Fitted):
         exactly where it is.
         """
         return recommend(self, base, intents, alternatives)
+
+    def freeze(
+        self,
+        thresholds: ThresholdsLike | None = None,
+        *,
+        fixed: Mapping[str, float] | None = None,
+        probability: float | None = None,
+    ) -> pd.DataFrame:
+        """Tell for each variable how far it moves over the box, or over these limits, and what fixing it now costs.
+
+        Returns a table, the cheapest first. low, high: smallest and largest value in the answers; moves: their distance as a
+        share of the variable's range; value: the best one to fix; cost, worst: mean and largest loss of the objective, in its
+        unit, with std, the mean standard deviation of a loss; lost: share of the thresholds that can no longer be met.
+        Each cost is of fixing that variable alone. fixed: variables with values that are fixed already.
+        """
+        return freeze(self, thresholds, fixed, probability)
+
+    def common(
+        self,
+        thresholds: ThresholdsLike,
+        weights: Sequence[float] | None = None,
+        *,
+        probability: float | None = None,
+    ) -> CommonDesign:
+        """Return one design that obeys all rows of limits, and what it costs against one design for each.
+
+        weights: how much each row counts in the mean cost; the design does not depend on them.
+        """
+        return common_design(self, thresholds, weights, probability)
+
+    def tolerances(
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        weights: Mapping[str, float] | None = None,
+        *,
+        give: float = 0.02,
+        point: Mapping[str, float] | None = None,
+        probability: float | None = None,
+    ) -> Tolerances:
+        """Return the largest box of tolerances that keeps the stated probability for the designs in it, uniformly distributed.
+
+        weights: by variable, what holding its tolerance costs: one with weight 2 gets twice the share of its range, one with
+        weight 0 is met exactly; 1 unless given. give: by which share of it the objective may be worse, so that the design can
+        keep a distance from its limits. point: a design around which the box lies instead; it does not move.
+        """
+        query = Query.of(self.problem.box, self.problem.box.complete(thresholds or {}))
+        return tolerances(self, query, weights, give, point, probability)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file: tensors and JSON, never pickle.

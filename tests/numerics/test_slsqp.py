@@ -61,3 +61,17 @@ def test_a_value_that_is_no_number_ends_where_it_began() -> None:
     )
     assert np.isfinite(found.v).all()
     assert ((found.v >= 0.0) & (found.v <= 1.0)).all()
+
+
+def test_where_nothing_can_move_the_only_design_is_returned() -> None:
+    only = np.array([0.2, 0.3])
+    found = minimise(
+        lambda v: float(v.sum()),
+        np.ones_like,
+        lambda v: np.array([v.sum() - 1.0]),
+        lambda v: np.ones((1, 2)),
+        np.array([0.9, 0.9]),
+        Region(only, only),
+    )
+    assert found.v.tolist() == only.tolist()
+    assert found.multipliers.tolist() == [0.0]

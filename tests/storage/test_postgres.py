@@ -445,17 +445,17 @@ def test_an_older_revision_is_upgraded_by_the_command(
 
     study.run(simulate_beam, budget=3)
     (tmp_path / "r9998_note.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0004'\n"
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0005'\n"
         "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n"
     )
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "0004", "9998"))
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "0004", "0005", "9998"))
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
-    with pytest.raises(StorageError, match="older revision 0004, expected 9998; run: cbabo storage upgrade") as refusal:
+    with pytest.raises(StorageError, match="older revision 0005, expected 9998; run: cbabo storage upgrade") as refusal:
         Study.open(postgres_url, "beam")
     check_sentence(str(refusal.value))
     done = CliRunner().invoke(app, ["storage", "upgrade", postgres_url])
     assert done.exit_code == 0, done.output
-    assert "upgraded from revision 0004 to revision 9998" in done.output
+    assert "upgraded from revision 0005 to revision 9998" in done.output
     assert len(Study.open(postgres_url, "beam").evaluations.complete) == 3
     assert postgres.execute("SELECT name, note FROM studies", postgres_url) == [("beam", None)]
 
@@ -464,14 +464,14 @@ def test_an_upgrade_that_fails_changes_nothing(
     study: Study, postgres: Server, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "r9998_note.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0004'\n"
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision = '9998'\ndown_revision = '0005'\n"
         "def upgrade():\n    op.add_column('studies', sa.Column('note', sa.Text))\n    op.drop_table('nowhere')\n"
     )
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "0004", "9998"))
+    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003", "0004", "0005", "9998"))
     monkeypatch.setattr(module, "VERSIONS", [*module.VERSIONS, str(tmp_path)])
     with pytest.raises(StorageError, match="nowhere"):
         Database.existing(postgres_url).upgrade()
-    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0004",)]
+    assert postgres.execute("SELECT version_num FROM alembic_version", postgres_url) == [("0005",)]
     with pytest.raises(psycopg.errors.UndefinedColumn):
         postgres.execute("SELECT note FROM studies", postgres_url)
 

@@ -60,6 +60,10 @@ class Answer:
     """That the simulator returns at all; 1 once measured where no output is noisy, and where nothing has failed."""
     approximate: bool = False
     """Whether it is a fast answer that is no measured design: the full answer may be a slightly better design."""
+    scatter: Mapping[str, float] = field(default_factory=dict)
+    """Standard deviations of variables, which the probability and the outputs contain."""
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    """Half widths of uniformly distributed variables, which the probability and the outputs contain."""
 
     @property
     def verified(self) -> bool:

@@ -161,6 +161,13 @@ def check_seed(seed: object) -> int:
     return seed
 
 
+def check_notes(notes: object) -> tuple[str, ...]:
+    """Return the warnings that answers carry, if they are texts."""
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ValueError(f"notes: expected a list of texts, got {shown(notes)}")
+    return tuple(notes)
+
+
 def read_evaluations(problem: Problem, plain: object) -> Evaluations:
     """Return the evaluations that a file states, each of them legal for the problem."""
     if not isinstance(plain, list):

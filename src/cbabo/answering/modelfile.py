@@ -18,6 +18,7 @@ from torch import Tensor
 from cbabo.answering.modelcheck import (
     MAX_BYTES,
     check_data,
+    check_notes,
     check_seed,
     check_settings,
     check_tensors,
@@ -98,6 +99,8 @@ def model_bytes(fitted: Fitted, *, complete: bool = True, shared: bool = False) 
         "evaluations": [_plain(_reduced(row) if shared else row) for row in fitted.evaluations],
         "parts": plain,
     }
+    if fitted.notes:
+        header["notes"] = list(fitted.notes)
     return pack(header, tensors)
 
 
@@ -178,6 +181,7 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
         ),
         "network": parts.network,
         "library": parts.library,
+        "notes": check_notes(header.get("notes", [])),
     }
 
 

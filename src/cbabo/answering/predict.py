@@ -169,10 +169,10 @@ class Answers:
     def warnings(self) -> tuple[str, ...]:
         """Which limits lie outside the box in some row, and by how much at the most."""
         if not len(self):
-            return self.notes
+            return (*self.notes, *self.fitted.notes)
         ends = (self.thresholds.argmin(axis=0), self.thresholds.argmax(axis=0))
         found = (text for rows in ends for i in rows for text in self.query.warnings(int(i)))
-        return (*self.notes, *dict.fromkeys(found))
+        return (*self.notes, *self.fitted.notes, *dict.fromkeys(found))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table: limits, variables, mean and standard deviation of every output, probabilities."""
@@ -193,6 +193,7 @@ class Answers:
         outputs = {n: Estimate(float(mean[i, at[i]]), float(std[i, at[i]])) for n, at in self._columns.items()}
         status = self.status(i)
         doubts = self._doubts(i) if status == "measured" else []
+        doubts += [] if status == "verified" else self.fitted.notes
         return Answer(
             thresholds=self.query.named(i),
             point=problem.space.points(self.x[i].unsqueeze(0).numpy())[0],

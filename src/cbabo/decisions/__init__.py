@@ -1,1 +1,1 @@
-"""What helps to choose limits: recommendations and trade-offs."""
+"""What helps to decide: recommendations, trade-offs, audits, what can be fixed early, robust designs, other questions."""

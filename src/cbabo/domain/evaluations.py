@@ -26,7 +26,7 @@ from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
 
 State = Literal["complete", "failed", "running"]
-Kind = Literal["run", "import", "refine", "retry"]
+Kind = Literal["run", "import", "refine", "retry", "audit"]
 Unfinished = Literal["running", "asked", "interrupted", "retry"]
 """What an evaluation without an outcome waits for: a run that is under way, its user, or the next run, which makes it again
 because a run was interrupted or because the user asked for another try."""
@@ -43,7 +43,8 @@ class Evaluation:
     state: State
     """running: asked for, no outcome yet."""
     kind: Kind
-    """run: proposed by the method; import: an old run; refine: spent on one answer; retry: another one made again."""
+    """run: proposed by the method; import: an old run; refine: spent on one answer; retry: another one made again; audit: spent
+    on the test of an answer."""
     point: Mapping[str, float]
     """The design, in natural units."""
     outputs: Mapping[str, float]
@@ -62,7 +63,7 @@ class Evaluation:
     worker: str | None = None
     """Where it ran: host:process."""
     thresholds: Mapping[str, float] | None = None
-    """The limits that an evaluation of kind refine was spent on, where they are known."""
+    """The limits that an evaluation of kind refine or audit was spent on, where they are known."""
     excluded: str | None = None
     """Why a user has excluded it, so that nothing is learned from it; None unless excluded."""
     sem: Mapping[str, float] = field(default_factory=dict)

@@ -144,6 +144,8 @@ class Fitted:
     """The network as the run trained it; None where it did not."""
     library: Library | None = None
     """Solved thresholds for fast answers; None: solved when first asked for."""
+    notes: tuple[str, ...] = ()
+    """Warnings that every answer carries which is not verified, as after an audit that rejects the stated probabilities."""
 
     def __repr__(self) -> str:
         """Say in one line what it is a model of."""
@@ -188,6 +190,11 @@ class Fitted:
             seed = child_seed(self.seed, "library")
             library = self.library or build_library(self.solver, settings.probability, settings.library, seed)
             return FastMap(self.solver, library)
+
+    @cached_property
+    def further(self) -> dict[str, Posterior]:
+        """Posteriors of further numbers that the simulator returned, by name: those that were asked for so far."""
+        return {}
 
     @cached_property
     def pcm(self) -> PCM:

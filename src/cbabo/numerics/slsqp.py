@@ -89,6 +89,8 @@ def minimise(
         [0.5, 0.5]
     """
     low, high = region.ends(len(start))
+    if (low == high).all():  # SciPy returns no multipliers where nothing can move.
+        return Minimum(low.copy(), np.zeros(len(slack(low))))
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),

@@ -10,8 +10,9 @@ from sqlalchemy.engine import Connection
 
 from cbabo.errors import StorageError
 from cbabo.storage.database import Database
+from cbabo.storage.ledger import read_ledger
 from cbabo.storage.rows import Damage, is_intact, read_all, read_learner
-from cbabo.storage.schema import AMENDMENTS, EVALUATIONS, LEARNERS, PLANNED, PROGRESS, STUDIES
+from cbabo.storage.schema import AMENDMENTS, EVALUATIONS, LEARNERS, LEDGER, PLANNED, PROGRESS, STUDIES
 from cbabo.storage.studies import read_study
 
 
@@ -21,7 +22,7 @@ def find_damage(database: Database) -> list[Damage]:
     found = [] if database.locks_rows else _collect(database, _structure)
     found += _collect(database, partial(_studies, database, studies))
     for number, name in studies.items():
-        for part in (_evaluations, _proposals, _learner, _amendments):
+        for part in (_evaluations, _proposals, _learner, _amendments, _ledger):
             found += _collect(database, partial(part, number, name))
     return list(dict.fromkeys([*found, *_collect(database, partial(_strays, set(studies)))]))
 
@@ -84,9 +85,13 @@ def _amendments(study: int, name: str, connection: Connection) -> Iterator[Damag
             yield Damage(name, None, f"the record of amendment {row['number']} is damaged")
 
 
+def _ledger(study: int, name: str, connection: Connection) -> Iterator[Damage]:
+    yield from read_ledger(connection, study, name).damages
+
+
 def _strays(studies: set[int], connection: Connection) -> Iterator[Damage]:
     """Look for rows of studies that there are not."""
-    for table in (EVALUATIONS, PLANNED, LEARNERS, PROGRESS, AMENDMENTS):
+    for table in (EVALUATIONS, PLANNED, LEARNERS, PROGRESS, AMENDMENTS, LEDGER):
         for number in connection.execute(sa.select(table.c.study_id).distinct()).scalars():
             if number not in studies:
                 yield Damage("", None, f"the table {table.name} has rows of a study {number!r} that there is not")

@@ -15,7 +15,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Revisions this version can read or upgrade, oldest first; the last one is what it writes."""
 
 METADATA = MetaData()
@@ -46,6 +46,7 @@ PROGRESS = Table(
     Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
     Column("evaluations", Integer, nullable=False),  # the highest id that was given out; rows up to it must be there
     Column("steps", Integer, nullable=False),  # iterations made so far; from the first one on there is a learner
+    Column("entries", Integer),  # how many entries the ledger has; empty means none
     _checksum(),
 )
 
@@ -55,7 +56,7 @@ EVALUATIONS = Table(
     Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
     Column("number", Integer, nullable=False),  # the id that users see, from 1 within each study
     Column("state", String(16), nullable=False),  # running, complete, failed
-    Column("kind", String(16), nullable=False),  # run, import, refine
+    Column("kind", String(16), nullable=False),  # run, import, refine, audit
     Column("point", Text, nullable=False),  # JSON, natural units
     Column("outputs", Text),  # JSON, readings as in domain.parts, all that the simulator returned; only when complete
     Column("failure", Text),  # why it failed, one line
@@ -64,7 +65,7 @@ EVALUATIONS = Table(
     Column("started", Float),  # seconds since 1970, UTC
     Column("seconds", Float),
     Column("worker", String(255)),
-    Column("thresholds", Text),  # JSON: the limits that a refinement was spent on
+    Column("thresholds", Text),  # JSON: the limits that a refinement or an audit was spent on
     Column("excluded", Text),  # why a user excluded it; empty unless excluded
     Column("holder", String(64)),  # token of the run that started it; empty when a user asked for it
     _checksum(),
@@ -100,6 +101,20 @@ AMENDMENTS = Table(
     Column("given", Text, nullable=False),  # JSON: values that earlier designs have of variables that were added
     Column("evaluations", Integer, nullable=False),  # the highest id that was given out before it
     Column("amended", Float, nullable=False),  # seconds since 1970, UTC
+    _checksum(),
+    PrimaryKeyConstraint("study_id", "number"),
+)
+
+LEDGER = Table(
+    "ledger",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
+    Column("number", Integer, nullable=False),  # from 1 within each study, without gaps
+    Column("kind", String(16), nullable=False),  # decision, proposal, audit
+    Column("made", Float, nullable=False),  # seconds since 1970, UTC
+    Column("author", String(255), nullable=False),  # who made it
+    Column("content", Text, nullable=False),  # JSON
+    Column("previous", String(16)),  # checksum of the entry before: an entry cannot be changed without a trace
     _checksum(),
     PrimaryKeyConstraint("study_id", "number"),
 )

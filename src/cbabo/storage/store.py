@@ -14,11 +14,13 @@ from sqlalchemy.engine import Connection
 
 from cbabo.domain.evaluations import RETRIED, Evaluation, Kind, Trial
 from cbabo.domain.focus import Focus
+from cbabo.domain.ledger import Entry, EntryKind
 from cbabo.domain.parts import Reading
 from cbabo.domain.problem import Problem
 from cbabo.errors import StorageError, StudyError
 from cbabo.methods.settings import MethodSettings
 from cbabo.storage.database import Database
+from cbabo.storage.ledger import append_entry, read_ledger
 from cbabo.storage.lock import Holder
 from cbabo.storage.rows import (
     UNREADABLE,
@@ -94,10 +96,7 @@ class StudyStore:
             return read_all(connection, self.record.id, self.record.name)
 
         found, damages = self.transactions.read(work)
-        for damage in damages:
-            if damage not in self._named:
-                self._named.add(damage)
-                _LOG.warning("%s: %s; cbabo storage check tells more", self.database.label, damage)
+        self._name_once(damages)
         return found
 
     def damages(self) -> tuple[Damage, ...]:
@@ -134,6 +133,12 @@ class StudyStore:
             return read_focus(row["focus"])
         except UNREADABLE as error:
             self._refuse("its focus cannot be read", error)
+
+    def ledger(self) -> tuple[Entry, ...]:
+        """Return the entries of the ledger, the oldest first; damaged ones are named in a warning and left out."""
+        found = self.transactions.read(lambda connection: read_ledger(connection, self.record.id, self.record.name))
+        self._name_once(found.damages)
+        return found.entries
 
     def holder(self) -> Holder | None:
         """Return the live process that is optimising this study, if any."""
@@ -290,6 +295,10 @@ class StudyStore:
 
         self.transactions.write(work)
 
+    def append(self, kind: EntryKind, author: str, content: Mapping[str, Any]) -> Entry:
+        """Add an entry to the ledger; this is possible while another process optimises the study."""
+        return self.transactions.append(append_entry(self.record.id, kind, author, content, self._refuse))
+
     # ---- rows
 
     def _insert(
@@ -390,6 +399,12 @@ class StudyStore:
         if row is None or not is_intact(STUDIES, row):
             self._refuse("its problem, settings or focus are damaged")
         return row
+
+    def _name_once(self, damages: Sequence[Damage]) -> None:
+        for damage in damages:
+            if damage not in self._named:
+                self._named.add(damage)
+                _LOG.warning("%s: %s; cbabo storage check tells more", self.database.label, damage)
 
     def _warn(self, what: str) -> None:
         _LOG.warning("%s: study %r: %s", self.database.label, self.record.name, what)

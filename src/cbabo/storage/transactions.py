@@ -104,6 +104,12 @@ class Transactions:
             self._rescue(None, None)
         return result
 
+    def append(self, work: Callable[[Connection], T]) -> T:
+        """Write in one transaction that changes nothing which the holder of the lock relies on; it need not be the holder."""
+        with self.database.writing() as connection:
+            self._lock_row(connection)
+            return work(connection)
+
     @contextmanager
     def locked(self, *, patient: bool = False) -> Iterator[None]:
         """Hold the study's lock; inside another `locked` of the same object this does nothing more.
@@ -167,8 +173,7 @@ class Transactions:
 
     def _admit(self, connection: Connection, watched: Sequence[Holder]) -> Holder | None:
         """Make sure that this process may write; return the holder of the lock."""
-        if self.database.locks_rows:
-            connection.execute(sa.select(STUDIES.c.id).where(STUDIES.c.id == self._study).with_for_update())
+        self._lock_row(connection)
         holder = read_holder(connection, self._study)
         if self.token is not None:
             if holder is None or holder.token != self.token:
@@ -188,6 +193,11 @@ class Transactions:
                 "wait until it ends or stop it (reading is always possible)"
             )
         return holder
+
+    def _lock_row(self, connection: Connection) -> None:
+        """Let writers of one study wait for each other where the database has no lock of the whole file."""
+        if self.database.locks_rows:
+            connection.execute(sa.select(STUDIES.c.id).where(STUDIES.c.id == self._study).with_for_update())
 
     def _life(self, connection: Connection, holder: Holder) -> Life:
         if holder.token not in _HELD and holder.machine == machine() and holder.pid == os.getpid():

@@ -1,8 +1,8 @@
 """Fitted models kept beside their study, so that commands do not fit again what did not change.
 
 A file holds a key, what is to be advised, and a model. The key is a digest of everything that a model depends on: the problem,
-the settings, the seed, all evaluations, the method's state, and the code that computes. A file with another key, or one that is
-damaged, is not used and is written again. `Study.model` itself reads and fits, and never writes.
+the settings, the seed, all evaluations, audits, the method's state, and the code that computes. A file with another key, or one
+that is damaged, is not used and is written again. `Study.model` itself reads and fits, and never writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from cbabo.study.study import Study
 
 _LOG = logging.getLogger(__name__)
-_COMPUTING = ("errors.py", "model.py", "numerics", "domain", "surrogate", "solver", "network", "methods", "answering")
+_COMPUTING = (
+    "errors.py",
+    "model.py",
+    "numerics",
+    "domain",
+    "surrogate",
+    "solver",
+    "network",
+    "methods",
+    "answering",
+    "decisions",
+)
 """Parts of the package whose code decides what a model is."""
 
 
@@ -128,6 +139,7 @@ def study_key(study: Study) -> bytes:
         "settings": study.settings.to_dict(),
         "seed": study.seed,
         "evaluations": rows,
+        "audits": [audit.number for audit in study.audits],
         "code": _code(),
         "versions": versions(),
     }

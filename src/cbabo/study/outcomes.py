@@ -1,12 +1,14 @@
-"""Outcomes of evaluations: what is told by hand, what is to be evaluated again, and what was spent on a refinement."""
+"""Checks of what users state and tell: outcomes, a focus, what is spent or evaluated again, and what a refinement left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.convergence import read_share
 from cbabo.domain.evaluations import RETRIED, Evaluation, Evaluations
+from cbabo.domain.focus import Focus
 from cbabo.domain.parts import Reading, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.domain.space import Point
@@ -78,6 +80,21 @@ def checked_ids(where: str, ids: Any) -> list[int]:
     if not numbers or any(not isinstance(number, int) or isinstance(number, bool) for number in numbers):
         raise InputError(f"{where}: expected ids of evaluations as whole numbers, got {shown(ids)}")
     return list(dict.fromkeys(numbers))
+
+
+def check_spending(where: str, evaluate: object, evaluations: object) -> None:
+    """Check what is to be spent on answers, and by whom."""
+    if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
+        raise InputError(f"{where}: evaluations must be a whole number from 1 on, got {evaluations!r}")
+    if not callable(evaluate):
+        raise InputError(f"{where}: evaluate must be a function of a point, got {evaluate!r}")
+
+
+def read_focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:
+    """Read a focus; None and an empty list mean the whole box."""
+    if thresholds is None or (isinstance(thresholds, list | tuple) and not thresholds):
+        return None
+    return Focus.of(problem.box, thresholds)
 
 
 def split_refinement(

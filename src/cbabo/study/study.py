@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from cbabo.domain.audits import Audit
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, Unfinished
@@ -26,13 +28,22 @@ from cbabo.storage.store import StudyStore
 from cbabo.storage.waiting import unfinished
 from cbabo.study.amending import planned_change, refuse_difference
 from cbabo.study.importing import ImportReport, check_rows
-from cbabo.study.outcomes import checked_ids, checked_share, retryable_ids, split_refinement, told_readings
+from cbabo.study.ledger import Decision, Decisions, audits, author, decision_content, read_decision
+from cbabo.study.outcomes import (
+    check_spending,
+    checked_ids,
+    checked_share,
+    read_focus,
+    retryable_ids,
+    split_refinement,
+    told_readings,
+)
 from cbabo.study.runner import Run, read_execution
 from cbabo.study.stopping import Until
 from cbabo.study.trials import Trials
 
 if TYPE_CHECKING:
-    from cbabo.answering.answers import Answer
+    from cbabo.answering.answers import Answer, Recommendation
     from cbabo.model import Model
 
 
@@ -76,7 +87,7 @@ class Study:
         if not isinstance(name, str) or not name.strip() or len(name) > 255 or "::" in name:
             raise InputError(f"study: the name must be a text of 1 to 255 characters without '::', got {name!r}")
         settings = Settings.default() if settings is None else settings
-        wanted = _focus(problem, focus)
+        wanted = read_focus(problem, focus)
         store, new = StudyStore.create(Database.create(storage), name, problem, seed, settings)
         study = cls(store)
         if not new:
@@ -166,6 +177,16 @@ class Study:
     def focused(self) -> Focus | None:
         """The thresholds under discussion, None for the whole box."""
         return self._store.focus()
+
+    @property
+    def decisions(self) -> Decisions:
+        """What was decided and proposed, the oldest first; `to_frame` makes a table of it."""
+        return Decisions(self._store.ledger())
+
+    @property
+    def audits(self) -> tuple[Audit, ...]:
+        """The audits of the model's claims, the oldest first."""
+        return audits(self._store.ledger())
 
     @property
     def optimiser(self) -> str | None:
@@ -264,7 +285,7 @@ class Study:
         Each row names all movable limits and may have a "weight", 1 unless given. Without a focus the whole box counts.
         """
         self._store.refresh()
-        self._store.set_focus(_focus(self.problem, thresholds))
+        self._store.set_focus(read_focus(self.problem, thresholds))
 
     def run(
         self,
@@ -349,10 +370,7 @@ class Study:
         """
         from cbabo.answering.refine import refine
 
-        if not isinstance(evaluations, int) or isinstance(evaluations, bool) or evaluations < 1:
-            raise InputError(f"refine: evaluations must be a whole number from 1 on, got {evaluations!r}")
-        if not callable(evaluate):
-            raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
+        check_spending("refine", evaluate, evaluations)
         self._store.refresh()
         limits = self.problem.box.complete(thresholds)
         begin = None if start is None else self.problem.space.check(start)
@@ -379,15 +397,59 @@ class Study:
                 made,
             )
 
+    def audit(
+        self,
+        evaluate: Evaluate,
+        evaluations: int = 20,
+        workers: int = 1,
+        timeout: float | None = None,
+        retries: int = 0,
+        on_result: Callable[[Evaluation], None] | None = None,
+        in_process: bool = False,
+        by: str | None = None,
+    ) -> Audit:
+        """Test the model's claims: answer fresh random thresholds, measure each answer once, and compare.
+
+        The evaluations are stored as kind "audit", do not count against the budget, and the next model knows them; the audit
+        is stored in the ledger. If it rejects the stated probabilities, answers that are not verified carry a warning until the
+        model has learned (see `decisions.audit`). by: who audits, this machine's user unless given; the others: as for `run`.
+        """
+        from cbabo.study.auditing import audit_model
+
+        check_spending("audit", evaluate, evaluations)
+        execution = read_execution("audit", workers=workers, timeout=timeout, retries=retries, in_process=in_process)
+        who = author(by)
+        with self._store.locked(patient=True):
+            earlier = len(self.audits)
+            found = audit_model(self.model(), self._trials, evaluate, execution, evaluations, earlier, on_result)
+            self._store.append("audit", who, found.to_dict())
+        return self.audits[-1]
+
+    def decide(
+        self,
+        thresholds: Mapping[str, float] | Answer | Recommendation,
+        note: str = "",
+        by: str | None = None,
+        intents: Mapping[str, str] | None = None,
+        proposal: bool = False,
+        model: Model | None = None,
+    ) -> Decision:
+        """Write agreed limits into the ledger for ever, with their answer and the state of the data, also while the study runs.
+
+        thresholds: limits, of which those left out stand at their nominal value; or an answer, or a recommendation. by: who
+        decided, this machine's user unless given. intents: what was asked of each limit. proposal: they are only proposed.
+        model: what answers; a new one of everything measured unless given.
+        """
+        rows, who = self.evaluations, author(by)
+        content = decision_content(self._model_of(rows) if model is None else model, rows, thresholds, note, intents)
+        entry = self._store.append("proposal" if proposal else "decision", who, content)
+        return read_decision(entry)
+
     def _model_of(self, evaluations: Evaluations) -> Model:
+        from cbabo.decisions.audit import audit_warning
         from cbabo.methods.learner import Learner
         from cbabo.model import make_model
 
-        return make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
-
-
-def _focus(problem: Problem, thresholds: ThresholdsLike | None) -> Focus | None:
-    """Read a focus; None and an empty list mean the whole box."""
-    if thresholds is None or (isinstance(thresholds, list | tuple) and not thresholds):
-        return None
-    return Focus.of(problem.box, thresholds)
+        model = make_model(evaluations, Learner.from_bytes(self.learner_state), self.settings, self.seed)
+        notes = audit_warning(model, next(reversed(self.audits), None))
+        return replace(model, notes=notes) if notes else model

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbabo.domain.evaluations import Evaluation, Evaluations, Trial, judged, part_counts
+from cbabo.domain.evaluations import Evaluation, Evaluations, Kind, Trial, judged, part_counts
 from cbabo.domain.space import Point
 from cbabo.evaluators.function import Outcome
 from cbabo.storage.store import StudyStore
@@ -79,9 +79,9 @@ class Trials:
         counts = part_counts(problem, self._store.first_measured())
         return judged(problem.expanded(counts), counts, finished)
 
-    def start(self, point: Point, thresholds: Mapping[str, float]) -> Trial:
+    def start(self, point: Point, thresholds: Mapping[str, float], kind: Kind = "refine") -> Trial:
         """Begin one evaluation outside the budget, for the answer to these limits."""
-        return self._store.start(point, "refine", started=True, thresholds=thresholds)
+        return self._store.start(point, kind, started=True, thresholds=thresholds)
 
     def _advance(self, at_once: int) -> bool:
         """Make one iteration of the method and store its batch with its state; False if no design is left to propose."""

@@ -45,6 +45,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "tuning": _tuning(),
         "evaluations": [_evaluation(model.problem, row) for row in model.evaluations if row.excluded is None],
         "quality": _quality(model),
+        "notes": list(model.notes),
     }
 
 

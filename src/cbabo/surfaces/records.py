@@ -47,6 +47,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "outputs": outputs,
         "noise": [{"output": name, "std": std} for name, std in answer.noise.items()],
         "measurements": answer.measurements,
+        "scatter": dict(answer.scatter),
+        "tolerance": dict(answer.tolerance),
     }
 
 
@@ -74,6 +76,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     times = [row.seconds for row in evaluations if row.seconds is not None]
     damages, unfinished, moves = study.damages, study.unfinished, kept_convergence(study)
     left = [row.id for row in evaluations.running if unfinished.get(row.id) in ("interrupted", "retry")]
+    audit = next(reversed(study.audits), None)
     return {
         "study": study.name,
         "requested": evaluations.requested,
@@ -89,6 +92,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "outside_bounds": len(evaluations.outside),
         "convergence": None if moves is None else {**asdict(moves), "figure": moves.figure, "text": str(moves)},
         "nominal_limits": study.problem.box.nominal,
+        "last_audit": None if audit is None else f"{audit.made[:16].replace('T', ' ')} UTC: {audit.sentence()}",
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,
         "best_design": {} if best is None else dict(best.point),

@@ -40,13 +40,23 @@ ROUTES = [
     ("POST", "/api/predict"),
     ("POST", "/api/predict-many"),
     ("POST", "/api/recommend"),
+    ("POST", "/api/freeze"),
+    ("POST", "/api/common"),
+    ("POST", "/api/tolerances"),
     ("POST", "/api/refine"),
+    ("POST", "/api/audit"),
+    ("GET", "/api/decisions"),
+    ("POST", "/api/decisions"),
     ("GET", "/api/jobs/{id}"),
     ("POST", "/api/hand-outs"),
     ("POST", "/api/evaluations/{id}"),
 ]
-BEYOND_A_SCHEMA = ("/api/recommend", "/api/evaluations/{id}")
-"""Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once."""
+BEYOND_A_SCHEMA = (
+    *("/api/recommend", "/api/evaluations/{id}", "/api/decisions", "/api/predict", "/api/freeze", "/api/common"),
+    "/api/tolerances",
+)
+"""Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once, a name of blanks,
+numbers that were not recorded, variables that there are not, as many weights as rows."""
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -91,7 +91,7 @@ def test_without_an_evaluator_refine_says_what_to_do(client: TestClient) -> None
     assert "measure the point by hand" in answer.json()["error"]
     missing = client.get("/api/jobs/7")
     assert missing.status_code == 404
-    assert missing.json() == {"error": "there is no job 7; refine begins one"}
+    assert missing.json() == {"error": "there is no job 7; refine and audit begin one"}
 
 
 def test_a_point_is_handed_out_and_its_outputs_are_taken(client: TestClient, study: Study) -> None:

@@ -17,7 +17,18 @@ import typer
 
 from cbabo.errors import CbaboError, InputError, MissingExtraError, StudyError, StudyLockedError
 from cbabo.storage.urls import hide_passwords
-from cbabo.surfaces.cli import answering, bench, demo, evaluating, exporting, files, inspecting, serving
+from cbabo.surfaces.cli import (
+    answering,
+    bench,
+    committing,
+    deciding,
+    demo,
+    evaluating,
+    exporting,
+    files,
+    inspecting,
+    serving,
+)
 from cbabo.surfaces.cli.options import CommandInterruptedError
 from cbabo.surfaces.cli.streams import forgiving_stderr
 from cbabo.surfaces.cli.terminal import TerminalHandler, escaping
@@ -32,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # Its colours would be escaped, and usage errors repeat what was typed.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (answering, bench, demo, files, evaluating, exporting, inspecting, serving):
+for commands in (answering, bench, committing, deciding, demo, files, evaluating, exporting, inspecting, serving):
     commands.register(app)
 
 

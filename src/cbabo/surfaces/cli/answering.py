@@ -24,6 +24,7 @@ from cbabo.surfaces.cli.options import (
     read_limits,
 )
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, simulator_output
+from cbabo.surfaces.cli.questions import Question, ScatterOption, ToleranceOption
 from cbabo.surfaces.records import answer_record, recommendation_record
 
 AtOption = Annotated[
@@ -49,22 +50,37 @@ def predict(
             help="The probability of obeying all limits to aim at, between 0 and 1; the settings' unless given."
         ),
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help='Another recorded number to optimise, as stress or "maximize stress".'),
+    ] = None,
+    scatter: ScatterOption = None,
+    tolerance: ToleranceOption = None,
+    reference: Annotated[
+        int | None, typer.Option(metavar="ID", help="The evaluation to which limits such as mass=-5% are relative.")
+    ] = None,
     form: FormatOption = "table",
 ) -> None:
     """Answer limits at once: the design, its predicted outputs, and the probability that it obeys them."""
     opened = open_study(study)
+    asked = Question.read(at, objective, scatter, tolerance, reference)
     if file is not None:
         if at:
             raise InputError("predict: expected --at or --file, got both")
+        if asked.is_special:
+            raise InputError("predict: --file takes rows of the study's own limits; leave out the other options")
         model = cached_model(opened)
         answers = model.predict_many(read_limits(file), probability=probability)
         keep_model(opened, model)
         print_frame(answers.to_frame(), form)
         return
     model = cached_model(opened)
-    answer = model.predict(_thresholds(opened.problem, at), probability=probability)
+    if asked.is_special:
+        answer = asked.answer(model, probability)
+    else:
+        answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
-    _show(answer_record(answer), form)
+    show_record(answer_record(answer), form)
 
 
 def refine(
@@ -81,13 +97,13 @@ def refine(
     The exit code is 1 where the measured design is not verified; which limit it breaks, and by how much, is said.
     """
     opened = open_study(study)
-    thresholds, simulator = _thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
+    thresholds, simulator = read_thresholds(opened.problem, at), find_simulator("refine", study, evaluator)
     assert simulator is not None
     with simulator_output():
         answer = opened.refine(
             thresholds, simulator.evaluate, evaluations, timeout=simulator.timeout, retries=simulator.retries
         )
-    _show(answer_record(answer), form)
+    show_record(answer_record(answer), form)
     if answer.status == "measured":
         broken = [text for text in answer.warnings if text.startswith("the measured design ")]
         typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)
@@ -105,13 +121,13 @@ def recommend(
     opened = open_study(study)
     intents = read_intents(tighten, loosen)
     model = cached_model(opened)
-    found = model.recommend(_thresholds(opened.problem, at), intents)
+    found = model.recommend(read_thresholds(opened.problem, at), intents)
     keep_model(opened, model)
     record = recommendation_record(found)
-    _show(record if form == "json" else _flat(record), form)
+    show_record(record if form == "json" else _flat(record), form)
 
 
-def _show(record: dict[str, Any], form: Format) -> None:
+def show_record(record: dict[str, Any], form: Format) -> None:
     """Print an answer: single values as lines, the rest as tables; as CSV the single values only."""
     single = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
     if form == "json":
@@ -138,7 +154,8 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "alternatives": [{name: v for name, v in row.items() if name != "limits"} for row in rows]}
 
 
-def _thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+def read_thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
+    """Read limits; those left out have their nominal values."""
     stated = {name: _number(name, text) for name, text in pairs(at, "--at").items()}
     try:
         return problem.box.complete(stated)

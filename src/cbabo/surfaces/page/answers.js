@@ -16,6 +16,7 @@ export class Answers {
     this.evaluations = stated.evaluations;
     this.measured = stated.evaluations.filter((e) => e.state === "complete");
     this.units = this.measured.map((e) => this.problem.unit(e.point));
+    this.notes = stated.notes ?? []; // Warnings of every answer that is not verified.
     this.known = stated.map !== undefined;
     if (this.known) {
       this.tried = stated.tried && { ...stated.tried, x: decoded(stated.tried.x) };
@@ -60,9 +61,10 @@ export class Answers {
     return VISIBLE * (Math.max(...values) - Math.min(...values));
   }
 
-  // One answer, with sentences about limits that lie outside their range.
+  // One answer, with sentences about limits that lie outside their range, and about what an audit has found.
   one(thresholds) {
-    return { ...this.many([thresholds])[0], warnings: this.problem.outside(thresholds) };
+    const [answer] = this.many([thresholds]);
+    return { ...answer, warnings: [...this.problem.outside(thresholds), ...(answer.status === "verified" ? [] : this.notes)] };
   }
 
   // For rows of thresholds what decides between them: value, less being better, and whether they can be met. A network's designs

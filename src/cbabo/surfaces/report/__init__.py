@@ -13,6 +13,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.versions import versions
 from cbabo.study.modelcache import cached_model
 from cbabo.study.study import Study
+from cbabo.surfaces.report.ledger import ledger_section
 from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
     answers_section,
@@ -54,9 +55,11 @@ def report(study: Study, thresholds: ThresholdsLike | None = None, intents: Mapp
         problem_section(problem),
         evaluations_section(model.evaluations),
         answers_section(model.predict_many(rows)),
+        joined(*(tag("p", note, class_="warning") for note in model.notes)),
         tradeoff_section(model, nominal),
         recommendation_section(model, nominal, _loosened(problem) if intents is None else intents),
         quality_section(model),
+        ledger_section(study),
         _origin(study),
     )
     policy = tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'")

@@ -25,6 +25,8 @@ from cbabo.surfaces.records import (
     status_record,
     table_rows,
 )
+from cbabo.surfaces.web.deciding import add_committing, add_ledger, predicted
+from cbabo.surfaces.web.deciding_schemas import Prediction
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import Safety, StrictJSON, is_token
 from cbabo.surfaces.web.schemas import (
@@ -138,12 +140,12 @@ class _Routes:
         follower = self._follower
 
         @app.post("/api/predict", response_model=AnswerRecord, responses=errors(409, 422, 429))
-        async def predict(request: Request, question: Question) -> Response:
-            """The design for these limits."""
+        async def predict(request: Request, question: Prediction) -> Response:
+            """The design for these limits, or the answer to another question."""
 
             def answer() -> Response:
                 with follower.model() as model:
-                    found = model.predict(question.thresholds)
+                    found = predicted(model, question)
                 return StrictJSON(answer_record(found))
 
             return await self._answer(request, answer)
@@ -168,8 +170,9 @@ class _Routes:
                     found = model.recommend(wish.thresholds, wish.intents, alternatives=wish.alternatives)
                 return StrictJSON(recommendation_record(found))
 
-            with self._heavy.place(self._client(request)):
-                return await run_in_threadpool(answer)
+            return await self._answer_heavily(request, answer)
+
+        add_committing(app, follower, self._answer_heavily)
 
     def add_spending(self, app: FastAPI) -> None:
         """Add what changes the study or spends evaluations, with the token only."""
@@ -199,12 +202,14 @@ class _Routes:
                 lambda: StrictJSON(spending.refine(refinement.thresholds, refinement.evaluations).record(), 202),
             )
 
+        add_ledger(app, self._follower, spending, guarded, self._answer)
+
         @app.get("/api/jobs/{id}", response_model=JobRecord, responses=errors(404, 422))
         async def job(id: _Id) -> Response:
-            """Progress of a refinement."""
+            """Progress of a refinement or an audit."""
             found = spending.job(id)
             if found is None:
-                raise HTTPException(404, f"there is no job {id}; refine begins one")
+                raise HTTPException(404, f"there is no job {id}; refine and audit begin one")
             return StrictJSON(found.record())
 
         @app.post(
@@ -241,6 +246,11 @@ class _Routes:
     async def _answer(self, request: Request, make: Callable[[], Response]) -> Response:
         """Answer a light request."""
         with self._light.place(self._client(request)):
+            return await run_in_threadpool(make)
+
+    async def _answer_heavily(self, request: Request, make: Callable[[], Response]) -> Response:
+        """Answer a heavy request that cannot be sliced."""
+        with self._heavy.place(self._client(request)):
             return await run_in_threadpool(make)
 
     async def _answer_many(self, request: Request, questions: Questions) -> Response:

@@ -21,18 +21,20 @@ _Whole = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float)
 """A whole number as JSON has it, where 2.0 is one."""
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """A request or a response with nothing but what is described."""
+
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-class Question(_Body):
+class Question(Body):
     """A request for one answer."""
 
     thresholds: Limits
     """Limits by name, natural units; a movable limit that is left out stands at its nominal value."""
 
 
-class Questions(_Body):
+class Questions(Body):
     """A request for many answers."""
 
     thresholds: Annotated[list[Limits], Field(max_length=MOST_ROWS)]
@@ -57,7 +59,7 @@ class Refinement(Question):
     """1 verifies, every further one looks for a better design."""
 
 
-class Measurement(_Body):
+class Measurement(Body):
     """A number with its standard error."""
 
     value: float
@@ -83,7 +85,24 @@ _Reading = Annotated[
 ]
 
 
-class Told(_Body):
+class Auditing(Body):
+    """The evaluations of an audit."""
+
+    evaluations: _Whole = Field(default=20, ge=1, le=100)
+    """One for each fresh threshold."""
+
+
+class Deciding(Question):
+    """Limits that were agreed on or proposed."""
+
+    note: Annotated[str, Field(max_length=10_000)] = ""
+    by: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """Who; the user of the server's machine unless given."""
+    intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
+    proposal: bool = False
+
+
+class Told(Body):
     """What a design measured, or why it failed; one of the two."""
 
     outputs: dict[str, _Reading] | None = None
@@ -92,20 +111,20 @@ class Told(_Body):
     """The reason."""
 
 
-class Error(_Body):
+class Error(Body):
     """Why there is no answer."""
 
     error: str
     """One sentence: what was expected, what came, what to do."""
 
 
-class Warned(_Body):
+class Warned(Body):
     """A warning about an answer."""
 
     warning: str
 
 
-class OutputEstimate(_Body):
+class OutputEstimate(Body):
     """A predicted or measured output."""
 
     output: str
@@ -114,7 +133,7 @@ class OutputEstimate(_Body):
     """0 where it was measured without noise."""
 
 
-class OutputNoise(_Body):
+class OutputNoise(Body):
     """The noise of an output."""
 
     output: str
@@ -122,7 +141,7 @@ class OutputNoise(_Body):
     """Standard deviation of one measurement."""
 
 
-class AnswerRecord(_Body):
+class AnswerRecord(Body):
     """The design for some limits."""
 
     status: Literal["predicted", "measured", "verified", "unreachable"]
@@ -143,9 +162,13 @@ class AnswerRecord(_Body):
     """Of every output whose repeated measurements differ."""
     measurements: int
     """How often this design was measured."""
+    scatter: dict[str, float]
+    """Standard deviations of variables that the probability contains."""
+    tolerance: dict[str, float]
+    """Half widths of variables, uniformly distributed, that the probability contains."""
 
 
-class Change(_Body):
+class Change(Body):
     """What a recommendation does to one limit."""
 
     limit: str
@@ -156,7 +179,7 @@ class Change(_Body):
     """Of this change alone on the objective."""
 
 
-class Alternative(_Body):
+class Alternative(Body):
     """Another proposal."""
 
     objective_after: float
@@ -165,7 +188,7 @@ class Alternative(_Body):
     limits: Limits
 
 
-class RecommendationRecord(_Body):
+class RecommendationRecord(Body):
     """Proposed limits."""
 
     objective_before: float
@@ -178,7 +201,7 @@ class RecommendationRecord(_Body):
     alternatives: list[Alternative]
 
 
-class Pending(_Body):
+class Pending(Body):
     """A design that awaits its outputs."""
 
     id: int
@@ -191,7 +214,7 @@ class Unfinished(Pending):
     standing: str
 
 
-class Failure(_Body):
+class Failure(Body):
     """A failed evaluation."""
 
     id: int
@@ -201,14 +224,14 @@ class Failure(_Body):
     log: str
 
 
-class Exclusion(_Body):
+class Exclusion(Body):
     """An evaluation that was excluded."""
 
     id: int
     reason: str
 
 
-class DamageRecord(_Body):
+class DamageRecord(Body):
     """A damaged row."""
 
     id: int | None
@@ -216,7 +239,7 @@ class DamageRecord(_Body):
     damage: str
 
 
-class ConvergenceRecord(_Body):
+class ConvergenceRecord(Body):
     """How far the answers still move, in shares of the span."""
 
     evaluations: int
@@ -229,7 +252,7 @@ class ConvergenceRecord(_Body):
     text: str
 
 
-class AmendmentRecord(_Body):
+class AmendmentRecord(Body):
     """A change of the problem."""
 
     amended: str
@@ -238,7 +261,7 @@ class AmendmentRecord(_Body):
     changes: list[str]
 
 
-class StatusRecord(_Body):
+class StatusRecord(Body):
     """How far a study is."""
 
     study: str
@@ -259,6 +282,8 @@ class StatusRecord(_Body):
     outside_bounds: int
     """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
     nominal_limits: Limits
+    last_audit: str | None
+    """What the last audit found, and when; null if there was none."""
     best_objective: float | None
     best_evaluation: int | None
     best_design: dict[str, float]
@@ -270,12 +295,12 @@ class StatusRecord(_Body):
     amendments: list[AmendmentRecord]
 
 
-class EvaluationRecord(_Body):
+class EvaluationRecord(Body):
     """One evaluation."""
 
     id: int
     state: Literal["complete", "failed", "running"]
-    kind: Literal["run", "import", "refine", "retry"]
+    kind: Literal["run", "import", "refine", "retry", "audit"]
     point: dict[str, float]
     outputs: dict[str, float]
     sem: dict[str, float]
@@ -295,7 +320,69 @@ class ToldRecord(EvaluationRecord):
     answer: AnswerRecord | None
 
 
-class FollowRecord(_Body):
+class DecisionRecord(Body):
+    """An entry of the ledger."""
+
+    number: int
+    kind: Literal["decision", "proposal"]
+    made: str
+    by: str
+    note: str
+    limits: Limits
+    intents: dict[str, str]
+    design: dict[str, float]
+    objective: float
+    objective_std: float
+    probability_feasible: float
+    """As it was stated then."""
+    status: Literal["predicted", "measured", "verified", "unreachable"]
+    measured_objective: float | None
+    evaluation: int | None
+    """The evaluation that had measured the design; null if it was not measured."""
+    evaluations: int
+    """How many measured evaluations the model knew."""
+    data: str
+    """A digest of all evaluations up to then."""
+    warnings: list[Warned]
+
+
+class ShareRecord(Body):
+    """A claimed share and the one that was found."""
+
+    of: str
+    claimed: float
+    found: int
+    count: int
+    low: float
+    """Of the 95 % interval of the found share."""
+    high: float
+    rejected: bool
+
+
+class Where(Body):
+    """Where the model errs."""
+
+    where: str
+
+
+class AuditRecord(Body):
+    """Claims of the model, and what measuring its answers found."""
+
+    number: int
+    made: str
+    rejected: bool
+    """Whether the claim that answers obey all limits is rejected at 95 %."""
+    conclusion: str
+    drawn: int
+    verified: int
+    unreachable: int
+    shares: list[ShareRecord]
+    errors: list[dict[str, float | int | str | None]]
+    """Where answers broke a limit."""
+    where: list[Where]
+
+
+class FollowRecord(Body):
     """What the page polls."""
 
     convergence: str | None
@@ -316,8 +403,8 @@ class FollowRecord(_Body):
     verified: list[AnswerRecord]
 
 
-class JobRecord(_Body):
-    """A refinement, under way or ended."""
+class JobRecord(Body):
+    """A refinement or an audit, under way or ended."""
 
     id: int
     state: Literal["running", "failed", "done"]
@@ -326,6 +413,8 @@ class JobRecord(_Body):
     spent: int
     seconds: float
     answer: AnswerRecord | None
+    audit: AuditRecord | None
+    """What an audit has found; null of a refinement."""
     error: str | None
 
 
@@ -368,11 +457,14 @@ def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Name the study's limits and outputs in an OpenAPI description, instead of "an object of numbers"."""
     limits: dict[str, Any] = {name: {"type": "number"} for name in problem.box.names}
     schemas: Mapping[str, Any] = stated["components"]["schemas"]
-    for owner in ("Question", "Wish", "Refinement"):
+    for owner in ("Question", "Wish", "Refinement", "Deciding", "Prediction", "Tolerancing"):
         _name(schemas[owner]["properties"]["thresholds"], limits, [])
-    _name(schemas["Questions"]["properties"]["thresholds"]["items"], limits, list(limits))
-    intents = schemas["Wish"]["properties"]["intents"]
-    _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
+    for owner in ("Questions", "Shared"):
+        _name(schemas[owner]["properties"]["thresholds"]["items"], limits, list(limits))
+    _name(schemas["Freezing"]["properties"]["thresholds"]["anyOf"][0]["items"], limits, list(limits))
+    for owner in ("Wish", "Deciding"):
+        intents = schemas[owner]["properties"]["intents"]
+        _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
     return stated
 
 

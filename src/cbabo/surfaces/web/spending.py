@@ -6,18 +6,20 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cbabo.answering.answers import Answer
 from cbabo.answering.refine import measured_answer
+from cbabo.domain.audits import Audit
 from cbabo.domain.evaluations import Evaluation, Trial
 from cbabo.domain.parts import Reading
 from cbabo.domain.query import Query
 from cbabo.errors import CbaboError, StudyError
 from cbabo.evaluators.function import describe
 from cbabo.evaluators.spec import Simulator
+from cbabo.surfaces.deciding_records import audit_record
 from cbabo.surfaces.records import answer_record
 from cbabo.surfaces.web.following import Follower
 
@@ -27,7 +29,7 @@ _KEPT = 200  # Verified answers that the page receives, at most.
 
 @dataclass
 class Job:
-    """One refinement, under way or ended."""
+    """One refinement or audit, under way or ended."""
 
     id: int
     thresholds: dict[str, float]
@@ -37,7 +39,12 @@ class Job:
     spent: int = 0
     ended: float | None = None
     answer: Answer | None = None
+    audit: Audit | None = None
     error: str | None = None
+
+    def count(self, _: Evaluation) -> None:
+        """Count an evaluation that has ended."""
+        self.spent += 1
 
     def record(self) -> dict[str, Any]:
         """State it in plain values."""
@@ -49,8 +56,12 @@ class Job:
             "spent": self.spent,
             "seconds": (time.monotonic() if self.ended is None else self.ended) - self.begun,
             "answer": None if self.answer is None else answer_record(self.answer),
+            "audit": None if self.audit is None else audit_record(self.audit),
             "error": self.error,
         }
+
+
+_Work = Callable[[Job, Simulator], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +84,24 @@ class Spending:
 
     def refine(self, thresholds: Mapping[str, float], evaluations: int) -> Job:
         """Begin to spend evaluations on an answer; a verified one is improved."""
+        named = self._study.problem.box.complete(thresholds)
+        return self._begin("refine", named, evaluations, self._refine)
+
+    def audit(self, evaluations: int) -> Job:
+        """Begin to test the model's claims."""
+        return self._begin("audit", {}, evaluations, self._audit)
+
+    def _begin(self, what: str, limits: dict[str, float], evaluations: int, work: _Work) -> Job:
         simulator = self._simulator
         if simulator is None:
-            raise StudyError(
-                "refine: this server was started without an evaluator; measure the point by hand, or start it with one"
-            )
-        named = self._study.problem.box.complete(thresholds)
+            by_hand = "measure the point by hand, or start it with one" if what == "refine" else "start it with one"
+            raise StudyError(f"{what}: this server was started without an evaluator; {by_hand}")
         with self._guard:
             if any(job.ended is None for job in self._jobs.values()):
-                raise StudyError("refine: another evaluation is under way; wait until it has ended")
-            job = Job(next(self._numbers), named, evaluations, time.monotonic())
+                raise StudyError(f"{what}: another evaluation is under way; wait until it has ended")
+            job = Job(next(self._numbers), limits, evaluations, time.monotonic())
             self._jobs[job.id] = job
-        threading.Thread(target=self._work, args=(job, simulator), daemon=True).start()
+        threading.Thread(target=self._work, args=(job, simulator, work), daemon=True).start()
         return job
 
     def job(self, id: int) -> Job | None:
@@ -125,30 +142,40 @@ class Spending:
         """Return the answers that were verified since the server began, the latest last."""
         return list(self._verified.values())[-_KEPT:]
 
-    def _work(self, job: Job, simulator: Simulator) -> None:
-        def count(_: Evaluation) -> None:
-            job.spent += 1
-
+    def _work(self, job: Job, simulator: Simulator, work: _Work) -> None:
         try:
-            job.answer = self._study.refine(
-                job.thresholds,
-                simulator.evaluate,
-                job.evaluations,
-                self._known(job.thresholds),
-                timeout=simulator.timeout,
-                retries=simulator.retries,
-                on_result=count,
-            )
-            if job.answer.verified:
-                self._remember(job.answer)
+            work(job, simulator)
         except CbaboError as error:
             job.error = str(error)
         except Exception as error:
-            _LOG.error("a refinement failed: %s", describe(error))
-            job.error = "refine: the server failed; what it printed says why"
+            what = "an audit" if work == self._audit else "a refinement"
+            _LOG.error("%s failed: %s", what, describe(error))
+            job.error = f"{'audit' if work == self._audit else 'refine'}: the server failed; what it printed says why"
         finally:
             self._follower.forget()
             job.ended = time.monotonic()
+
+    def _refine(self, job: Job, simulator: Simulator) -> None:
+        job.answer = self._study.refine(
+            job.thresholds,
+            simulator.evaluate,
+            job.evaluations,
+            self._known(job.thresholds),
+            timeout=simulator.timeout,
+            retries=simulator.retries,
+            on_result=job.count,
+        )
+        if job.answer.verified:
+            self._remember(job.answer)
+
+    def _audit(self, job: Job, simulator: Simulator) -> None:
+        job.audit = self._study.audit(
+            simulator.evaluate,
+            job.evaluations,
+            timeout=simulator.timeout,
+            retries=simulator.retries,
+            on_result=job.count,
+        )
 
     def _known(self, thresholds: Mapping[str, float]) -> dict[str, float] | None:
         """Return the design that is the answer already and was measured, if there is one: it is improved, not measured again."""

@@ -52,7 +52,7 @@ _KEYS = {
 def upgrade() -> None:
     """Add the columns, count what is there, and compute the checksum of every row."""
     connection = op.get_bind()
-    _refuse_live(connection)
+    refuse_live(connection)
     op.create_table(
         "progress",
         sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id"), primary_key=True),
@@ -76,7 +76,7 @@ def checksum(table: str, row: Any) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _refuse_live(connection: sa.Connection) -> None:
+def refuse_live(connection: sa.Connection) -> None:
     """Refuse while a study is optimised: the older version would go on to write rows without checksums."""
     locks = sa.table("locks", sa.column("heartbeat"))
     if any(
