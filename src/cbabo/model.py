@@ -15,6 +15,7 @@ from cbabo.answering.modelfile import read_model, write_model
 from cbabo.answering.predict import Answers, Source, predict_many
 from cbabo.decisions.atlas import Atlas, atlas
 from cbabo.decisions.conflict import Conflict, WayOut, conflict, ways_out
+from cbabo.decisions.explain import Explanation, explain
 from cbabo.decisions.reach import reach
 from cbabo.decisions.recommend import Intent, recommend
 from cbabo.domain.constraints import ThresholdsLike
@@ -114,6 +115,16 @@ class Model(Fitted):
         No two of the proposals move the same limits, and there may be fewer than `count`.
         """
         return ways_out(self, self._one(thresholds), costs, count)
+
+    def explain(
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        *,
+        costs: Mapping[str, float] | None = None,
+        count: int = 3,
+    ) -> Explanation:
+        """Return everything about some limits: the answer with its prices, reach, and conflict with ways out, if there is one."""
+        return explain(self, self._one(thresholds), costs, count)
 
     def atlas(
         self,

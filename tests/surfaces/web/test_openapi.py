@@ -40,13 +40,15 @@ ROUTES = [
     ("POST", "/api/predict"),
     ("POST", "/api/predict-many"),
     ("POST", "/api/recommend"),
+    ("POST", "/api/explain"),
+    ("POST", "/api/atlas"),
     ("POST", "/api/refine"),
     ("GET", "/api/jobs/{id}"),
     ("POST", "/api/hand-outs"),
     ("POST", "/api/evaluations/{id}"),
 ]
-BEYOND_A_SCHEMA = ("/api/recommend", "/api/evaluations/{id}")
-"""Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once."""
+BEYOND_A_SCHEMA = ("/api/recommend", "/api/explain", "/api/atlas", "/api/evaluations/{id}")
+"""Routes that refuse what no schema can exclude: intents that move nothing, the paper method, outputs and a failure at once."""
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

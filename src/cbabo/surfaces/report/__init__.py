@@ -17,6 +17,7 @@ from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
     answers_section,
     evaluations_section,
+    price_section,
     problem_section,
     quality_section,
     recommendation_section,
@@ -55,6 +56,7 @@ def report(study: Study, thresholds: ThresholdsLike | None = None, intents: Mapp
         evaluations_section(model.evaluations),
         answers_section(model.predict_many(rows)),
         tradeoff_section(model, nominal),
+        price_section(model, nominal),
         recommendation_section(model, nominal, _loosened(problem) if intents is None else intents),
         quality_section(model),
         _origin(study),

@@ -25,6 +25,7 @@ from cbabo.surfaces.records import (
     status_record,
     table_rows,
 )
+from cbabo.surfaces.web.deciding import add_deciding
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import Safety, StrictJSON, is_token
 from cbabo.surfaces.web.schemas import (
@@ -71,6 +72,7 @@ def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -
     _add_page(app)
     routes.add_reading(app)
     routes.add_answering(app)
+    add_deciding(app, follower, routes.answer_heavily)
     routes.add_spending(app)
     described = name_limits(app.openapi(), study.problem)
     app.openapi = lambda: described  # type: ignore[method-assign]
@@ -164,11 +166,10 @@ class _Routes:
 
             def answer() -> Response:
                 with follower.model(heavy=True) as model:
-                    found = model.recommend(wish.thresholds, wish.intents, alternatives=wish.alternatives)
+                    found = model.recommend(wish.thresholds, wish.with_targets, alternatives=wish.alternatives)
                 return StrictJSON(recommendation_record(found))
 
-            with self._heavy.place(self._client(request)):
-                return await run_in_threadpool(answer)
+            return await self.answer_heavily(request, answer)
 
     def add_spending(self, app: FastAPI) -> None:
         """Add what changes the study or spends evaluations, with the token only."""
@@ -236,6 +237,11 @@ class _Routes:
                 return StrictJSON({**evaluation_record(row), "answer": None if found is None else answer_record(found)})
 
             return await self._answer(request, answer)
+
+    async def answer_heavily(self, request: Request, make: Callable[[], Response]) -> Response:
+        """Answer a heavy request that cannot be cut into slices."""
+        with self._heavy.place(self._client(request)):
+            return await run_in_threadpool(make)
 
     async def _answer(self, request: Request, make: Callable[[], Response]) -> Response:
         """Answer a light request."""

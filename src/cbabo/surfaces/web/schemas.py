@@ -17,22 +17,24 @@ MOST_ROWS = 10_000
 MOST_SOLVED = 500
 """Thresholds that one request may ask about without."""
 Limits = dict[str, float]
-_Whole = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
+WholeNumber = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
 """A whole number as JSON has it, where 2.0 is one."""
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """A part of a request or of an answer."""
+
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-class Question(_Body):
+class Question(Body):
     """A request for one answer."""
 
     thresholds: Limits
     """Limits by name, natural units; a movable limit that is left out stands at its nominal value."""
 
 
-class Questions(_Body):
+class Questions(Body):
     """A request for many answers."""
 
     thresholds: Annotated[list[Limits], Field(max_length=MOST_ROWS)]
@@ -46,18 +48,26 @@ class Wish(Question):
 
     intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
     """By limit; those left out are locked."""
-    alternatives: _Whole = Field(default=3, ge=0, le=20)
+    targets: Limits = {}
+    """Values that limits with an intent move to: tightened ones exactly if that can be met, loosened ones at most."""
+    alternatives: WholeNumber = Field(default=3, ge=0, le=20)
     """Other proposals to return."""
+
+    @property
+    def with_targets(self) -> dict[str, Any]:
+        """The intents as a model takes them."""
+        stated = {name: (self.intents.get(name, "lock"), value) for name, value in self.targets.items()}
+        return {**self.intents, **stated}
 
 
 class Refinement(Question):
     """The evaluations of a refinement."""
 
-    evaluations: _Whole = Field(default=2, ge=1, le=10)
+    evaluations: WholeNumber = Field(default=2, ge=1, le=10)
     """1 verifies, every further one looks for a better design."""
 
 
-class Measurement(_Body):
+class Measurement(Body):
     """A number with its standard error."""
 
     value: float
@@ -83,7 +93,7 @@ _Reading = Annotated[
 ]
 
 
-class Told(_Body):
+class Told(Body):
     """What a design measured, or why it failed; one of the two."""
 
     outputs: dict[str, _Reading] | None = None
@@ -92,20 +102,20 @@ class Told(_Body):
     """The reason."""
 
 
-class Error(_Body):
+class Error(Body):
     """Why there is no answer."""
 
     error: str
     """One sentence: what was expected, what came, what to do."""
 
 
-class Warned(_Body):
+class Warned(Body):
     """A warning about an answer."""
 
     warning: str
 
 
-class OutputEstimate(_Body):
+class OutputEstimate(Body):
     """A predicted or measured output."""
 
     output: str
@@ -114,7 +124,7 @@ class OutputEstimate(_Body):
     """0 where it was measured without noise."""
 
 
-class OutputNoise(_Body):
+class OutputNoise(Body):
     """The noise of an output."""
 
     output: str
@@ -122,7 +132,7 @@ class OutputNoise(_Body):
     """Standard deviation of one measurement."""
 
 
-class AnswerRecord(_Body):
+class AnswerRecord(Body):
     """The design for some limits."""
 
     status: Literal["predicted", "measured", "verified", "unreachable"]
@@ -145,7 +155,7 @@ class AnswerRecord(_Body):
     """How often this design was measured."""
 
 
-class Change(_Body):
+class Change(Body):
     """What a recommendation does to one limit."""
 
     limit: str
@@ -156,7 +166,7 @@ class Change(_Body):
     """Of this change alone on the objective."""
 
 
-class Alternative(_Body):
+class Alternative(Body):
     """Another proposal."""
 
     objective_after: float
@@ -165,7 +175,7 @@ class Alternative(_Body):
     limits: Limits
 
 
-class RecommendationRecord(_Body):
+class RecommendationRecord(Body):
     """Proposed limits."""
 
     objective_before: float
@@ -178,14 +188,14 @@ class RecommendationRecord(_Body):
     alternatives: list[Alternative]
 
 
-class Pending(_Body):
+class Pending(Body):
     """A design that awaits its outputs."""
 
     id: int
     point: dict[str, float]
 
 
-class Failure(_Body):
+class Failure(Body):
     """A failed evaluation."""
 
     id: int
@@ -195,14 +205,14 @@ class Failure(_Body):
     log: str
 
 
-class Exclusion(_Body):
+class Exclusion(Body):
     """An evaluation that was excluded."""
 
     id: int
     reason: str
 
 
-class DamageRecord(_Body):
+class DamageRecord(Body):
     """A damaged row."""
 
     id: int | None
@@ -210,7 +220,7 @@ class DamageRecord(_Body):
     damage: str
 
 
-class StatusRecord(_Body):
+class StatusRecord(Body):
     """How far a study is."""
 
     study: str
@@ -235,7 +245,7 @@ class StatusRecord(_Body):
     damages: list[DamageRecord]
 
 
-class EvaluationRecord(_Body):
+class EvaluationRecord(Body):
     """One evaluation."""
 
     id: int
@@ -260,7 +270,7 @@ class ToldRecord(EvaluationRecord):
     answer: AnswerRecord | None
 
 
-class FollowRecord(_Body):
+class FollowRecord(Body):
     """What the page polls."""
 
     complete: int
@@ -278,7 +288,7 @@ class FollowRecord(_Body):
     verified: list[AnswerRecord]
 
 
-class JobRecord(_Body):
+class JobRecord(Body):
     """A refinement, under way or ended."""
 
     id: int
@@ -333,6 +343,11 @@ def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
     for owner in ("Question", "Wish", "Refinement"):
         _name(schemas[owner]["properties"]["thresholds"], limits, [])
     _name(schemas["Questions"]["properties"]["thresholds"]["items"], limits, list(limits))
+    _name(schemas["Wish"]["properties"]["targets"], limits, [])
+    _name(schemas["Matter"]["properties"]["thresholds"], limits, [])
+    costs: dict[str, Any] = {name: {"type": "number", "exclusiveMinimum": 0} for name in limits}
+    _name(schemas["Matter"]["properties"]["costs"], costs, [])
+    _name(schemas["Place"]["properties"]["thresholds"], limits, [])
     intents = schemas["Wish"]["properties"]["intents"]
     _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])
     return stated
