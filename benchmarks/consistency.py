@@ -107,8 +107,8 @@ def joined(some: Sequence[Answers]) -> tuple[FloatArray, NDArray[np.bool_]]:
     return np.concatenate([a.moments[0][:, 0] for a in some]), np.concatenate([reachable(a) for a in some])
 
 
-def fitted(name: str, seed: int, evaluations: int, folder: Path | None) -> Model:
-    """Return the model of a run, read if it is there; it has no library yet."""
+def fitted(name: str, seed: int, evaluations: int, folder: Path | None, *, anew: bool = True) -> Model:
+    """Return the model of a run, read if it is there; anew: without its library, which is then made by the present code."""
     kept = None if folder is None else folder / f"{name}-{seed}-{evaluations}.model"
     if kept is not None and kept.exists():
         model = Model.load(kept)
@@ -119,7 +119,7 @@ def fitted(name: str, seed: int, evaluations: int, folder: Path | None) -> Model
         model = study.model()
         if kept is not None:
             model.save(kept)
-    return replace(model, library=None)
+    return replace(model, library=None) if anew else model
 
 
 def chosen(given: Sequence[str]) -> list[str]:

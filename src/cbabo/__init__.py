@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cbabo.answering.answers import Answer as Answer
+    from cbabo.answering.answers import Price as Price
     from cbabo.answering.answers import Recommendation as Recommendation
+    from cbabo.decisions.conflict import Conflict as Conflict
     from cbabo.domain.constraints import Constraint as Constraint
     from cbabo.domain.problem import Objective as Objective
     from cbabo.domain.problem import Problem as Problem
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "cbabo.answering.answers",
+    "Conflict": "cbabo.decisions.conflict",
     "Constraint": "cbabo.domain.constraints",
     "Discrete": "cbabo.domain.space",
     "EvaluationError": "cbabo.errors",
     "Integer": "cbabo.domain.space",
     "Model": "cbabo.model",
     "Objective": "cbabo.domain.problem",
+    "Price": "cbabo.answering.answers",
     "Problem": "cbabo.domain.problem",
     "Real": "cbabo.domain.space",
     "Recommendation": "cbabo.answering.answers",

@@ -15,9 +15,13 @@ from cbabo.answering.answers import Answer, Recommendation
 from cbabo.answering.modelfile import read_model, write_model
 from cbabo.answering.predict import Answers, Source, predict_many
 from cbabo.decisions.aims import refuse_source
+from cbabo.decisions.atlas import Atlas, atlas
 from cbabo.decisions.common_design import CommonDesign, common_design
+from cbabo.decisions.conflict import Conflict, WayOut, conflict, ways_out
+from cbabo.decisions.explain import Explanation, explain
 from cbabo.decisions.freezing import freeze
 from cbabo.decisions.other_question import Limit, answer_other, is_other, own_limits, relative_limits
+from cbabo.decisions.reach import reach
 from cbabo.decisions.recommend import Intent, recommend
 from cbabo.decisions.robustness import robust_answer
 from cbabo.decisions.tolerancing import Tolerances, tolerances
@@ -163,8 +167,61 @@ class Model(Fitted):
         weight 0 is met exactly; 1 unless given. give: by which share of it the objective may be worse, so that the design can
         keep a distance from its limits. point: a design around which the box lies instead; it does not move.
         """
-        query = Query.of(self.problem.box, self.problem.box.complete(thresholds or {}))
-        return tolerances(self, query, weights, give, point, probability)
+        return tolerances(self, self._one(thresholds), weights, give, point, probability)
+
+    def reach(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """Return how far each limit can go, the others held: one row for each movable limit, by name.
+
+        Columns: limit, the value asked for; strictest, the strictest value in its range that can be met with the stated
+        probability; gains_until, the value from which on relaxing gains nothing; gains_at_end, whether the limit still gains at
+        the end of its range, which gains_until then is. Both are NaN where no value of this limit makes the others reachable.
+        """
+        return reach(self, self._one(thresholds))
+
+    def conflict(self, thresholds: Mapping[str, float] | None = None) -> Conflict | None:
+        """Return a smallest set of these limits that cannot hold together; None where they can all be met."""
+        return conflict(self, self._one(thresholds))
+
+    def ways_out(
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        *,
+        costs: Mapping[str, float] | None = None,
+        count: int = 3,
+    ) -> tuple[WayOut, ...]:
+        """Return the cheapest relaxations with which limits can be met, the cheapest first; none where they already can.
+
+        costs: per unit by which a limit is relaxed, inf for a limit that stays; a limit without one costs 1 for its whole range.
+        No two of the proposals move the same limits, and there may be fewer than `count`.
+        """
+        return ways_out(self, self._one(thresholds), costs, count)
+
+    def explain(
+        self,
+        thresholds: Mapping[str, float] | None = None,
+        *,
+        costs: Mapping[str, float] | None = None,
+        count: int = 3,
+    ) -> Explanation:
+        """Return everything about some limits: the answer with its prices, reach, and conflict with ways out, if there is one."""
+        return explain(self, self._one(thresholds), costs, count)
+
+    def atlas(
+        self,
+        at: Mapping[str, float] | None = None,
+        limits: Sequence[str] | None = None,
+        *,
+        count: int = 21,
+    ) -> Atlas:
+        """Say which limits bind where in the box, and which can be given away at these limits.
+
+        limits: the two of the map, those that matter most at this place unless given; count: values of each on the map.
+        """
+        return atlas(self, self._one(at), limits, count)
+
+    def _one(self, thresholds: Mapping[str, float] | None) -> Query:
+        """Read one limit for each constraint; those left out stand at their nominal value."""
+        return Query.of(self.problem.box, self.problem.box.complete({} if thresholds is None else thresholds))
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file: tensors and JSON, never pickle.

@@ -13,7 +13,8 @@ import torch
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings, problems
 from cbabo.answering.answers import Recommendation
-from cbabo.decisions.recommend import Wish, _sizes, propose
+from cbabo.decisions.recommend import _sizes, propose
+from cbabo.decisions.wish import Wish
 from cbabo.errors import InputError
 from cbabo.methods.default import DefaultMethod
 from cbabo.methods.method import Fitted, Ranking

@@ -54,3 +54,26 @@ def test_derivatives_of_formed_surrogates_agree_with_finite_differences() -> Non
         assert torch.allclose(
             deviation_slope[..., i], (up[1] - down[1]) / 2e-6, rtol=1e-2, atol=1e-3 * float(surrogates.scale.max())
         )
+
+
+@pytest.mark.parametrize("make", [plain, formed])
+def test_the_covariance_is_that_of_values_and_difference_quotients(make: type[Surrogates]) -> None:
+    """Variances by the change that a measurement of the value makes to the derivatives of the mean."""
+    surrogates = make()
+    one = Pointwise(surrogates)
+    x = np.array([0.31, 0.62])
+    found = one.covariance(x)
+    np.testing.assert_allclose(found[:, 0, 0], np.square(one.std(x)), rtol=1e-3, atol=1e-9)
+    h = 1e-3
+    for i in range(2):
+        ends = [one.std(x + sign * h * np.eye(2)[i]) for sign in (1, -1)]
+        slope = (np.square(ends[0]) - np.square(ends[1])) / (2 * h)
+        np.testing.assert_allclose(2.0 * found[:, 0, 1 + i], slope, rtol=0.02, atol=1e-4 * np.abs(found).max())
+    assert (np.linalg.eigvalsh(found) >= -1e-9 * np.abs(found).max()).all()
+    at = torch.from_numpy(x[None])
+    more = surrogates.with_data(at, surrogates.mean(at) + surrogates.scale)
+    before, after = (Pointwise(s).mean_and_jacobian(x)[1] for s in (surrogates, more))
+    gained = found[:, 0, 1:] / found[:, :1, 0]
+    noise = surrogates.hyperparameters.noise.numpy()
+    small = noise < 1e-3 * found[:, 0, 0]
+    np.testing.assert_allclose((after - before)[small], gained[small], rtol=0.02, atol=1e-3 * np.abs(gained).max())

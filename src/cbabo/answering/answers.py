@@ -25,6 +25,35 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Price:
+    """What a limit costs: the gain of the objective per unit by which the limit is relaxed.
+
+    Natural units and the user's direction: a gain is less of an objective to be minimised, more of one to be maximised, and a
+    "<=" is relaxed upwards, a ">=" downwards. The price is that of the best design as the model predicts it, so that it holds for
+    fast answers and measured designs too.
+
+    Examples:
+        >>> price = Price(0.021, 0.003, low=180.0, high=214.0)
+        >>> price.binds, Price(0.0, 0.0, low=100.0, high=180.0).binds
+        (True, False)
+    """
+
+    value: float
+    """At the limit asked for; 0 where the limit does not bind."""
+    std: float
+    """Its standard deviation by the model's uncertainty."""
+    low: float
+    """The lowest value of the limit, the others held, up to which the same limits bind; it never leaves the limit's range."""
+    high: float
+    """The highest such value."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether relaxing the limit gains anything."""
+        return self.value > 0.0
+
+
+@dataclass(frozen=True)
 class Answer:
     """The design for given thresholds.
 
@@ -64,6 +93,8 @@ class Answer:
     """Standard deviations of variables, which the probability and the outputs contain."""
     tolerance: Mapping[str, float] = field(default_factory=dict)
     """Half widths of uniformly distributed variables, which the probability and the outputs contain."""
+    prices: Mapping[str, Price] = field(default_factory=dict, repr=False, compare=False)
+    """What each movable limit costs, computed when it is first looked at; empty where the limits cannot be met."""
 
     @property
     def verified(self) -> bool:

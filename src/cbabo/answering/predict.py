@@ -13,17 +13,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cbabo.answering.answers import Answer, Estimate, Status
+from cbabo.answering.answers import Answer, Estimate, Price, Status
+from cbabo.answering.prices import Prices, Values, price_limits
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.errors import InputError, shown
 from cbabo.methods.method import Designs, Fitted
 from cbabo.methods.paper import network_designs
-from cbabo.methods.settings import PaperSettings
+from cbabo.methods.settings import DefaultSettings, PaperSettings
 from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.reaching import Reaching
 from cbabo.surrogate.failures import failure_probability
 
 Source = Literal["pcm", "solver"]
@@ -207,7 +209,22 @@ class Answers:
             measurements=self.measurements(i),
             probability_success=float(self.probability_success[i]),
             approximate=bool(self.approximate[i]),
+            prices=self._prices(i),
         )
+
+    def _prices(self, i: int) -> Mapping[str, Price]:
+        """Return the prices of one answer's limits, to be computed when they are looked at; none where limits cannot be met."""
+        possible = self.reachable[i] if self.designs.aim is not None else self.probability_feasible[i] > 0.5
+        if not possible:
+            return {}
+        fitted, query, x, aim = self.fitted, self.query.row(i), self.x[i].numpy(), self.designs.aim
+
+        def objective(asked: Query) -> Values:
+            found = predict_many(fitted, asked, probability=aim, fast=True)
+            mean, std = (part[:, 0] for part in found.moments)
+            return np.where(found.reachable, mean, fitted.problem.objective.sign * np.inf), std
+
+        return Prices(query.box.names, lambda: price_limits(fitted, query, x, objective))
 
     def _doubts(self, i: int) -> list[str]:
         """Say why a measured design is not verified."""
@@ -222,9 +239,14 @@ class Answers:
 
     def _closest(self, i: int) -> Mapping[str, float] | None:
         assert self.designs.aim is not None
+        asked, fitted, box = self.query.theta[i], self.fitted, self.query.box
+        library = fitted.fast_map.library if isinstance(fitted.settings, DefaultSettings) else None
         with one_thread():
-            theta = self.fitted.solver.closest(self.query.theta[i], self.designs.aim)
-        box = self.query.box
+            search = Reaching(fitted.solver, library, self.designs.aim)
+            some = [
+                t for t in (fitted.solver.closest(asked, search.probability), search.closest(asked)) if t is not None
+            ]
+        theta = min(some, key=lambda t: float(np.linalg.norm(t - asked)), default=None)
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
     @cached_property

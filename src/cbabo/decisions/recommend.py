@@ -12,17 +12,19 @@ and in the end limits go back that moved for nothing. Kept are candidates whose 
 candidate: w_f times the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for every unit by
 which a limit is relaxed that should be tightened, less lambda_r times the square of loosening beyond the allowance.
 
-Under the paper method "obey" is said of the surrogates' means, and the objective counts in its own unit. Under the default
-method it is said of the probability asked for, and the objective counts in units in which it was learned: those of the problem
-do not matter. With large gains w_f would outweigh the barrier, which is meant to be hard: candidates that move a limit against
-its intent are passed over as long as one that follows all intents is feasible. The paper also lets locked limits move a little;
-here locked means equal.
+Under the default method limits move in round steps instead of at random (see `stepwise`); candidates at random are a fallback for
+intents that cannot all be followed. Under the paper method "obey" is said of the surrogates' means, and the objective counts in
+its own unit. Under the default method it is said of the probability asked for, and the objective counts in units in which it was
+learned: those of the problem do not matter. With large gains w_f would outweigh the barrier, which is meant to be hard:
+candidates that move a limit against its intent are passed over as long as one that follows all intents is feasible. The paper
+also lets locked limits move a little; here locked means equal. An intent may state a value, as ("loosen", 130): the limit then
+moves to it at most, and one that is to be tightened moves exactly there if that can be met.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -30,45 +32,24 @@ from numpy.typing import NDArray
 
 from cbabo.answering.answers import LimitChange, Recommendation
 from cbabo.answering.predict import Answers, predict_many
+from cbabo.decisions.stepwise import propose_steps
+from cbabo.decisions.wish import Proposals, Wish
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.errors import InputError, shown
 from cbabo.methods.method import Fitted
-from cbabo.methods.settings import MethodSettings
-from cbabo.numerics.arrays import FloatArray
+from cbabo.methods.settings import DefaultSettings, MethodSettings
+from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.seeding import child
 
-Intent = Literal["tighten", "lock", "loosen", "<", "=", ">"]
+Direction = Literal["tighten", "lock", "loosen", "<", "=", ">"]
+Intent = Direction | tuple[Direction, float]
+"""A direction, or a direction and the value to which the limit moves at most."""
 _DIRECTIONS = {"tighten": -1, "<": -1, "lock": 0, "=": 0, "loosen": 1, ">": 1}
 _NAMES = {-1: "tighten", 0: "lock", 1: "loosen"}
+_DONE = {-1: "tightened", 1: "loosened"}
 _NOT_FOLLOWED = "no limits that follow all intents are predicted to be feasible; these move some of them the other way"
-
-
-@dataclass(frozen=True)
-class RecommendTuning:
-    """Numbers that tune a recommendation. The explorer's page follows the same steps and reads these from its document."""
-
-    least_tightening: float = 0.025
-    """Of r: how much tighter a limit must become that should be tightened; less would not be noticed in a negotiation."""
-    different: float = 0.25
-    """Of r: how far two proposals must differ in some limit."""
-    parents: int = 8
-    """Best candidates so far, around which a further round looks."""
-    narrower: float = 0.8
-    """Factor by which steps shrink from round to round: after 16 rounds they are 3 % of the first."""
-    moved: float = 0.5
-    """Share of the limits that a step of a round moves."""
-    equal: float = 1e-5
-    """Of the range of scores: closer ones are equally good, so that rounding does not decide between them."""
-    furthest: float = 2.0
-    """Of r: how far rounds may lead from the base."""
-    allowance: float = 1.0
-    """Loosening, in normalised thresholds, that costs nothing; at least this much, and the share below of the base."""
-    allowance_share: float = 0.05
-
-
-TUNING = RecommendTuning()
 
 
 def recommend(
@@ -79,33 +60,31 @@ def recommend(
         raise InputError(f"recommend: alternatives must be a whole number from 0 on, got {alternatives!r}")
     problem = fitted.problem
     row = _base(problem, base)
-    directions = _directions(problem, intents)
+    directions, targets = _directions(problem, intents), _targets(fitted, row, intents)
     notes = _check_movable(problem, row, directions)
-    found = propose(fitted, row.nearest_in_box[0], directions, 1 + alternatives)
-    thresholds = problem.box.from_theta(found.theta)
+    found = _found(fitted, row, directions, targets, 1 + alternatives)
+    thresholds = problem.box.from_theta(found.theta) if found.thresholds is None else found.thresholds
     thresholds = np.where(found.theta == found.base, row.thresholds, thresholds)  # To the last bit where nothing moved.
     answers = predict_many(
         fitted,
         Query(problem.box, np.vstack([row.thresholds, thresholds]), np.vstack([row.theta, found.theta])),
     )
+    notes += _missed(problem, directions, targets, thresholds[0])
     proposals = tuple(_proposal(found, answers, i, notes) for i in range(len(found.theta)))
     return replace(proposals[0], alternatives=proposals[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """What a recommendation found, best first."""
-
-    base: FloatArray
-    """k."""
-    theta: FloatArray
-    """p x k."""
-    utility: FloatArray
-    """p."""
-    directions: FloatArray
-    """k, a."""
-    followed: bool
-    """Whether every proposal follows the intents; else no candidate that does so is predicted to be feasible."""
+def _found(fitted: Fitted, row: Query, directions: FloatArray, targets: FloatArray, count: int) -> Proposals:
+    """Return proposals in round steps under the default method, if limits that follow all intents can be met."""
+    base = row.nearest_in_box[0]
+    if isinstance(fitted.settings, DefaultSettings):
+        wish, tighten = Wish(base, directions, fitted.settings), directions < 0
+        found = propose_steps(fitted, row, wish, targets, count)
+        if found is None and (tighten & ~np.isnan(targets)).any():  # Not so far, then.
+            found = propose_steps(fitted, row, wish, np.where(tighten, np.nan, targets), count)
+        if found is not None:
+            return found
+    return propose(fitted, base, directions, count)
 
 
 def propose(fitted: Fitted, base: FloatArray, directions: FloatArray, count: int) -> Proposals:
@@ -143,96 +122,18 @@ def propose(fitted: Fitted, base: FloatArray, directions: FloatArray, count: int
     return Proposals(wish.base, chosen, utility, wish.directions, bool(wish.follows(chosen).all()))
 
 
-@dataclass(frozen=True, eq=False)
-class Wish:
-    """What is asked for, and what candidates theta (c x k) are to it."""
-
-    base: FloatArray
-    """k."""
-    directions: FloatArray
-    """k, a."""
-    settings: MethodSettings
-
-    def candidates(self, total: int, random: np.random.Generator) -> FloatArray:
-        """Return candidates around the base (total x k), guided and exploring ones; locked limits do not move."""
-        r, k = self.settings.recommend_range, len(self.base)
-        guided = round(self.settings.recommend_guided * total)
-        follow = self.directions * np.abs(random.normal(0.0, 0.5 * r, (guided, k)))
-        explore = np.where(self.directions == 0, 0.0, random.normal(0.0, 0.4 * r, (total - guided, k)))
-        return np.asarray(np.clip(self.base + np.vstack([follow, explore]), 0.0, 1.0))
-
-    def around(
-        self, theta: FloatArray, scores: FloatArray, i: int, size: int, random: np.random.Generator
-    ) -> FloatArray:
-        """Return the candidates (size x k) of round i, around the best so far; where these follow the intents, so do they."""
-        r, k = self.settings.recommend_range, len(self.base)
-        best = theta[self.ranked(theta, scores)[: TUNING.parents]]
-        steps = random.normal(0.0, 0.5 * r * TUNING.narrower**i, (size, k))
-        moved = random.random((size, k)) < max(TUNING.moved, 1.0 / k)
-        new = best[np.arange(size) % len(best)] + np.where(moved, steps, 0.0)
-        less = more = np.where(self.directions == 0, 0.0, TUNING.furthest * r)
-        if self.follows(best).all():
-            least = (1.0 + 1e-9) * TUNING.least_tightening * r  # Rounding must not lead below the least tightening.
-            less = np.where(self.directions > 0, 0.0, less)
-            more = np.where(self.directions < 0, -least, more)
-        return np.asarray(np.clip(np.clip(new, self.base - less, self.base + more), 0.0, 1.0))
-
-    def utility(self, theta: FloatArray, gain: FloatArray) -> FloatArray:
-        """Return the scores (c) of candidates whose answers gain this (c)."""
-        s, delta = self.settings, theta - self.base
-        allowance = np.maximum(TUNING.allowance_share * np.abs(self.base), TUNING.allowance)
-        tightened = np.where(self.directions == -1, np.clip(-delta, 0.0, None), 0.0).sum(axis=1)
-        relaxed = np.where(self.directions <= 0, np.clip(delta, 0.0, None), 0.0).sum(axis=1)
-        excessive = np.where(self.directions == 1, np.clip(delta - allowance, 0.0, None) ** 2, 0.0).sum(axis=1)
-        reward = s.reward_weight * (tightened - excessive)
-        return np.asarray(s.objective_weight * gain + reward - s.barrier_weight * relaxed)
-
-    def follows(self, theta: FloatArray) -> NDArray[np.bool_]:
-        """Tell for each candidate (c) whether it follows all intents.
-
-        Locked limits are equal; those to be tightened become tighter by more than a little, if they can; those that may be
-        loosened do not become tighter.
-        """
-        delta, least = theta - self.base, TUNING.least_tightening * self.settings.recommend_range
-        needed = np.where(self.directions < 0, np.minimum(least, self.base), 0.0)
-        moved = (self.directions != 0) & (self.directions * delta >= needed)
-        return np.asarray((moved | ((self.directions == 0) & (delta == 0.0))).all(axis=1))
-
-    def preferred(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the scores (c), -inf for candidates that do not follow the intents if any does."""
-        following = np.where(self.follows(theta), scores, -np.inf)
-        return following if following.max() > -np.inf else scores
-
-    def equal(self, scores: FloatArray) -> float:
-        """Return by how much scores may differ and count as equal."""
-        return TUNING.equal * max(float(np.ptp(scores[scores > -np.inf])), 1.0)
-
-    def ranked(self, theta: FloatArray, scores: FloatArray) -> NDArray[np.int64]:
-        """Return the candidates with a score, best first; of equally good ones that which changes less."""
-        some = np.flatnonzero(scores > -np.inf)
-        changed = np.abs(theta[some] - self.base).sum(axis=1)
-        return np.asarray(some[np.lexsort((changed, -np.round(scores[some] / self.equal(scores))))])
-
-    def different(self, theta: FloatArray, ranked: NDArray[np.int64], count: int) -> list[int]:
-        """Return the first, then the next that differs from it, and so on."""
-        kept: list[int] = []
-        while len(kept) < count and len(ranked):
-            kept.append(int(ranked[0]))
-            least = TUNING.different * self.settings.recommend_range
-            ranked = ranked[np.abs(theta[ranked] - theta[kept[-1]]).max(axis=1) >= least]
-        return kept
-
-
 def _proposal(found: Proposals, answers: Answers, i: int, notes: tuple[str, ...]) -> Recommendation:
     """Put together one proposal: what it changes, and what each change alone would do."""
     fitted, query, base = answers.fitted, answers.query, answers.answer(0)
-    only = np.eye(len(found.base), dtype=bool)
+    moved = np.flatnonzero(query.thresholds[1 + i] != query.thresholds[0])
+    only = np.eye(len(found.base), dtype=bool)[moved]
     singly = Query(
         query.box,
         np.where(only, query.thresholds[1 + i], query.thresholds[0]),
         np.where(only, query.theta[1 + i], query.theta[0]),
     )
-    alone = predict_many(fitted, singly).moments[0][:, 0]
+    alone = np.full(len(found.base), base.objective.mean)
+    alone[moved] = predict_many(fitted, singly, fast=i > 0 and found.thresholds is not None).moments[0][:, 0]
     goal = fitted.problem.objective.sign
     answer = answers.answer(1 + i)
     warnings = (*answer.warnings, *notes, *(() if found.followed else (_NOT_FOLLOWED,)))
@@ -294,9 +195,50 @@ def _directions(problem: Problem, intents: Mapping[str, Intent]) -> FloatArray:
             fixed = any(c.name == name for c in problem.constraints)
             why = f"the limit of {name!r} is fixed by the problem" if fixed else f"unknown limit {shown(name)}"
             raise InputError(f"recommend: {why}; expected one of {', '.join(names)}")
-        if not isinstance(intent, str) or intent not in _DIRECTIONS:
+        direction = _direction(intent)
+        if not isinstance(direction, str) or direction not in _DIRECTIONS:
             raise InputError(f"recommend: the intent of {name} must be tighten, lock or loosen, got {shown(intent)}")
-    return np.array([_DIRECTIONS[intents.get(name, "lock")] for name in names], dtype=np.float64)
+    return np.array([_DIRECTIONS[_direction(intents.get(name, "lock"))] for name in names], dtype=np.float64)
+
+
+def _direction(intent: Intent) -> Direction:
+    return intent[0] if isinstance(intent, tuple) and len(intent) == 2 else intent
+
+
+def _targets(fitted: Fitted, row: Query, intents: Mapping[str, Intent]) -> FloatArray:
+    """Return the values (k) that intents state; NaN where there is none."""
+    found = np.full(len(row.box.names), np.nan)
+    for j, (c, now) in enumerate(zip(row.box.movable, row.thresholds[0].tolist(), strict=True)):
+        intent = intents.get(c.name)
+        if not isinstance(intent, tuple):
+            continue
+        direction, value = _DIRECTIONS[intent[0]], intent[1]
+        if not isinstance(fitted.settings, DefaultSettings):
+            raise InputError(
+                f"recommend: the paper method moves limits by directions alone, got {shown(intent)} for {c.name}; leave the "
+                "value out"
+            )
+        if not direction or not is_number(value):
+            raise InputError(
+                f'recommend: the intent of {c.name} with a value must be ("tighten", number) or ("loosen", number), got '
+                f"{shown(intent)}"
+            )
+        low, high = sorted((now, c.most_relaxed if direction > 0 else c.strictest))
+        if not low <= value <= high:
+            raise InputError(
+                f"recommend: {c.name} at {now:g} can be {_DONE[direction]} to a value between {low:g} and {high:g}, got {value:g}"
+            )
+        found[j] = value
+    return found
+
+
+def _missed(problem: Problem, directions: FloatArray, targets: FloatArray, found: FloatArray) -> tuple[str, ...]:
+    """Say which limits could not be tightened to the value asked for."""
+    return tuple(
+        f"{c.name} is tightened to {after:g} and not to {target:g}, which is predicted to be unreachable"
+        for c, direction, target, after in zip(problem.box.movable, directions, targets, found, strict=True)
+        if direction < 0 and not np.isnan(target) and after != target
+    )
 
 
 def _check_movable(problem: Problem, base: Query, directions: FloatArray) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class Placed:
 def along(fitted: Fitted, thresholds: Mapping[str, float], name: str, count: int = 41) -> Curve:
     """Return the answers as one limit moves over its range, the others held."""
     base = fitted.problem.box.row(thresholds)
-    at, limits = _moved(fitted, name, count)
+    at, limits = limit_values(fitted, name, count)
     rows = np.repeat(base, count, axis=0)
     rows[:, at] = limits
     answers = predict_many(fitted, Query.of(fitted.problem.box, rows), fast=True)
@@ -80,7 +80,7 @@ def across(fitted: Fitted, thresholds: Mapping[str, float], names: tuple[str, st
     if names[0] == names[1]:
         raise InputError(f"trade-off: expected two different limits, got {shown(names[0])} twice; choose another")
     base = fitted.problem.box.row(thresholds)
-    (first, down), (second, across) = (_moved(fitted, name, count) for name in names)
+    (first, down), (second, across) = (limit_values(fitted, name, count) for name in names)
     rows = np.repeat(base, count * count, axis=0)
     rows[:, first], rows[:, second] = np.repeat(down, count), np.tile(across, count)
     answers = predict_many(fitted, Query.of(fitted.problem.box, rows), fast=True)
@@ -118,7 +118,7 @@ def _strictest(measured: Evaluations, name: str) -> FloatArray:
     return np.asarray(constraint.sign * np.maximum(needed, constraint.sign * constraint.strictest))
 
 
-def _moved(fitted: Fitted, name: str, count: int) -> tuple[int, FloatArray]:
+def limit_values(fitted: Fitted, name: str, count: int) -> tuple[int, FloatArray]:
     """Return which threshold moves, and its values from strictest to most relaxed."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 2:
         raise InputError(f"trade-off: expected a whole number of limits from 2 on, got {shown(count)}")

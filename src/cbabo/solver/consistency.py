@@ -7,7 +7,8 @@ Symbols and shapes, in units of the standardised outputs, as in `continuous`; b 
 
 A solver may end in a worse optimum for one threshold than for its neighbour. A design that was solved for stricter limits obeys
 looser ones at least as probably, so that it may answer them too: an answer is replaced by the best design of the pool that is
-better, is probable enough, and is at least as probable for these limits as for its own.
+better, is probable enough, and is at least as probable for these limits as for its own. Limits that the solver cannot meet are
+searched for once more from designs that lie apart (see `reaching`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.solver.library import FastMap
+from cbabo.solver.reaching import Reaching
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,26 @@ def full_answers(fast_map: FastMap, query: Query, probability: float) -> tuple[S
         enough = better.probability >= probability - PROBABILITY_SLACK and not solver.is_measured(better.x[None])[0]
         if enough and better.objective < found[i].objective - TUNING.gain:
             found[i] = replace(better, measured=solver.measured_row(better.x))
+    replaced += _met_otherwise(fast_map, query, found, probability)
     return consistent(fast_map, query, found, probability) if replaced else tuple(found)
+
+
+def _met_otherwise(fast_map: FastMap, query: Query, found: list[SolverAnswer], probability: float) -> list[int]:
+    """Replace answers that do not have the probability where a further search finds designs that do; return which."""
+    solver, replaced = fast_map.solver, []
+    search = Reaching(solver, fast_map.library, probability)
+    for i, (bound, answer) in enumerate(zip(solver.bound(query.theta), found, strict=True)):
+        if answer.probability >= search.aim:
+            continue
+        x, chance = search.design(query.theta[i])
+        if chance < search.aim or solver.is_measured(x[None])[0]:
+            continue
+        better = solver.predict_from(bound, x, probability)
+        if better.probability < search.aim or solver.is_measured(better.x[None])[0]:
+            better = SolverAnswer(x, solver.at(bound, x).objective, chance)
+        found[i] = replace(better, measured=solver.measured_row(better.x))
+        replaced.append(i)
+    return replaced
 
 
 def consistent(

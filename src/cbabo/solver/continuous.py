@@ -205,7 +205,7 @@ class Solver:
 
     def solve(self, bound: FloatArray, start: FloatArray, region: Region = CUBE) -> Solution:
         """Minimise the objective within bounds (r) from one start."""
-        at_design = _PosteriorAtDesign(self)
+        at_design = PosteriorAtDesign(self)
         found = minimise(
             lambda x: self.goal * float(at_design(x)[0][0]),
             lambda x: self.goal * at_design(x)[1][0],
@@ -218,7 +218,7 @@ class Solver:
 
     def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
-        at_design = _PosteriorAtDesign(self)
+        at_design = PosteriorAtDesign(self)
         d = len(start)
         low, high = region.ends(d)
         start = np.clip(start, low, high)
@@ -258,7 +258,7 @@ class Solver:
         self, theta: FloatArray, start: FloatArray, margin: FloatArray, region: Region = CUBE
     ) -> FloatArray | None:
         """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
-        at_design = _PosteriorAtDesign(self)
+        at_design = PosteriorAtDesign(self)
         d, k = len(start), len(theta)
         step = TUNING.theta_step
         threshold, span = self.posterior.limits.threshold.numpy(), self.posterior.limits.span.numpy() != 0
@@ -364,14 +364,14 @@ class Solver:
 
     def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
         """Return a design as a solution."""
-        at_design = _PosteriorAtDesign(self)
+        at_design = PosteriorAtDesign(self)
         multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
         return Solution(
             x, float(self.goal * at_design(x)[0][0]), float(np.max(at_design.excess(x, bound))), multipliers
         )
 
 
-class _PosteriorAtDesign:
+class PosteriorAtDesign:
     """The posterior at the last design, kept because SLSQP asks for values and derivatives one by one."""
 
     def __init__(self, solver: Solver) -> None:

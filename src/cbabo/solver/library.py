@@ -291,17 +291,8 @@ class FastMap:
 
         lam: multipliers of a program whose solution was this design, to guess from; effort: guesses and iterations.
         """
-        sign, free, output = self._narrow.sign, self.free, self._narrow.output
-        held = 1.0 - free
-        programs = qp.Programs(
-            self.goal * J[:, 0] * free,
-            H * free * free[:, None] + np.diag(held),
-            sign[:, None] * J[:, output] * free,
-            bound - sign * z[:, output],
-            np.where(free, -x, -1.0),
-            np.where(free, 1.0 - x, 1.0),
-            np.full(len(x), self._penalty),
-        )
+        free = self.free
+        programs = linearised(self._narrow, x, z, J, H, bound, free, self._penalty)
         found = qp.continued(programs, lam, *effort)
         return np.clip(np.where(free, x + found.p, x), 0.0, 1.0), found.multipliers
 
@@ -332,6 +323,29 @@ class FastMap:
         return np.where(obeyed.any(1), value.argmin(1), -1)
 
 
+def linearised(
+    batched: BatchedPosterior,
+    x: FloatArray,
+    z: FloatArray,
+    J: FloatArray,
+    H: FloatArray,
+    bound: FloatArray,
+    free: FloatArray,
+    penalty: float,
+) -> qp.Programs:
+    """Return the quadratic program of a step from each design (b x d); variables that are not free (d: 1 or 0) stay."""
+    sign, output = batched.sign, batched.output
+    return qp.Programs(
+        batched.solver.goal * J[:, 0] * free,
+        H * free * free[:, None] + np.diag(1.0 - free),
+        sign[:, None] * J[:, output] * free,
+        bound - sign * z[:, output],
+        np.where(free, -x, -1.0),
+        np.where(free, 1.0 - x, 1.0),
+        np.full(len(x), penalty),
+    )
+
+
 def as_library(
     batched: BatchedPosterior, theta: FloatArray, x: FloatArray, multipliers: FloatArray, probability: float
 ) -> Library:
@@ -346,7 +360,7 @@ def as_library(
         weights[:, output] += sign * multipliers[:, j]
     curvature = np.array([solver.pointwise.hessian(*pair) for pair in zip(x, weights, strict=True)])
     margin = margin_of(solver, std[:, solver.output], multipliers, probability)
-    parts = theta, x, mean, std, slope, _convex(curvature), multipliers, margin
+    parts = theta, x, mean, std, slope, convex(curvature), multipliers, margin
     return Library(*(np.ascontiguousarray(part) for part in parts))
 
 
@@ -364,7 +378,7 @@ def margin_of(solver: Solver, std: FloatArray, multipliers: FloatArray, probabil
     return std * solver.deviations(std, multipliers, probability) + BOUND_SLACK
 
 
-def _convex(H: FloatArray) -> FloatArray:
+def convex(H: FloatArray) -> FloatArray:
     """Raise the curvature in every direction to a share of the largest."""
     values, vectors = np.linalg.eigh(H)
     least = np.maximum(TUNING.flattest * np.abs(values).max(-1, keepdims=True), TUNING.least_curvature)

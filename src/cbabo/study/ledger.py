@@ -135,7 +135,7 @@ def decision_content(
     evaluations: Evaluations,
     wanted: Mapping[str, float] | Answer | Recommendation,
     note: str,
-    intents: Mapping[str, str] | None,
+    intents: Mapping[str, str | tuple[str, float]] | None,
 ) -> dict[str, Any]:
     """Return what an entry says of limits, of an answer to them, or of recommended limits."""
     if not isinstance(note, str) or len(note) > _MOST_CHARACTERS:
@@ -152,7 +152,7 @@ def decision_content(
     return {
         "note": note,
         "limits": dict(answer.thresholds),
-        "intents": {name: str(intent) for name, intent in (intents or {}).items()},
+        "intents": {name: _intent_text(intent) for name, intent in (intents or {}).items()},
         "design": dict(answer.point),
         "objective_name": next(
             (name for name, estimate in answer.outputs.items() if estimate is answer.objective),
@@ -213,3 +213,8 @@ def _row(decision: Decision) -> dict[str, Any]:
         "evaluations": decision.evaluations,
         "data": decision.data,
     }
+
+
+def _intent_text(intent: str | tuple[str, float]) -> str:
+    """Return an intent as a text, with its target where there is one: "loosen to 130"."""
+    return str(intent) if isinstance(intent, str) else f"{intent[0]} to {intent[1]:g}"

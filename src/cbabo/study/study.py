@@ -430,7 +430,7 @@ class Study:
         thresholds: Mapping[str, float] | Answer | Recommendation,
         note: str = "",
         by: str | None = None,
-        intents: Mapping[str, str] | None = None,
+        intents: Mapping[str, str | tuple[str, float]] | None = None,
         proposal: bool = False,
         model: Model | None = None,
     ) -> Decision:

@@ -13,7 +13,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from cbabo.answering.quality import LEVELS, leave_one_out
-from cbabo.decisions import recommend, tradeoff
+from cbabo.decisions import tradeoff, wish
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
@@ -157,7 +157,7 @@ def _tuning() -> dict[str, Any]:
         "solver": _numbers(continuous.TUNING),
         "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
-        "recommend": _numbers(recommend.TUNING),
+        "recommend": _numbers(wish.TUNING),
         "nearby": failures.TUNING.nearby,
         "min_variance": gp.TUNING.min_variance,
         "max_argument": warp.TUNING.max_argument,

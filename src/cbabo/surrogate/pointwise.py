@@ -20,6 +20,9 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import kernel
 from cbabo.surrogate.gp import TUNING, Surrogates
 
+_ROUGH_SLOPE = 5.0 / 3.0
+"""k' of the rough kernel at distance zero."""
+
 
 class Pointwise:
     """The posterior of surrogates, for one design at a time.
@@ -104,6 +107,31 @@ class Pointwise:
         if h.amplitude is not None:
             variance = (variance + h.contained_noise.numpy()) * h.amplitude.numpy()
         return np.asarray(np.sqrt(variance))
+
+    def covariance(self, x: FloatArray) -> FloatArray:
+        """Return the posterior covariance (q x (1 + d) x (1 + d)) of each output and its derivatives at a design x (d)."""
+        k, slope, u, stretch_slope = self._correlation(x)
+        by_u = slope[:, :, None] * (self._rows - u[:, None, :])
+        prior = np.ones_like(u)
+        if self._rough is not None:
+            prior[self._rough] = _ROUGH_SLOPE
+        if self._additive is not None:
+            difference, part = self._parts(u)
+            by_u[self._additive] = difference * part
+            prior[self._additive] = 1.0 / len(x)
+        rise = self._inverse if stretch_slope is None else self._inverse * stretch_slope
+        both = np.concatenate([k[:, :, None], by_u * rise[:, None, :]], axis=2)
+        v = np.matmul(self._inverse_factor, both)
+        found = -np.matmul(v.transpose(0, 2, 1), v)
+        at = np.arange(1 + len(x))
+        found[:, at, at] += np.column_stack([np.ones(len(prior)), prior * np.square(rise)])
+        found[:, at, at] = np.maximum(found[:, at, at], TUNING.min_variance)
+        found = found[self._at[0]]
+        h = self._surrogates.hyperparameters
+        if h.amplitude is None:
+            return np.asarray(found)
+        found[:, 0, 0] += h.contained_noise.numpy()
+        return np.asarray(found * h.amplitude.numpy()[:, None, None])
 
     def _parts(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the additive groups' differences of the data from a scaled design u (g x d), and each variable's part of k."""

@@ -166,3 +166,56 @@ def test_the_second_prediction_uses_the_model_that_was_kept(
     first = cli("predict", learned, "--at", "stress=4", "--format", "json").out
     monkeypatch.setattr("cbabo.study.study.Study.model", None)
     assert cli("predict", learned, "--at", "stress=4", "--format", "json").out == first
+
+
+def test_explain_says_what_limits_cost(cli: Any, learned: str) -> None:
+    """The beam's mass is width^2 + 0.3 ribs, its stress 12 / (width^2 + 0.1 ribs): at 4 the price is 12 / 16."""
+    at = ("--at", "stress=4", "--at", "frequency=2")
+    said = cli("explain", learned, *at).out.splitlines()
+    assert said[0] == "stress binds"
+    assert said[1].startswith("relaxing stress by 1 MPa saves 0.7")
+    assert " +- " in said[1]
+    assert " kg, from " in said[1]
+    assert "it could be as strict as " in said[1]
+    assert said[2].startswith("relaxing frequency gains nothing, from 2 to ")
+    record = json.loads(cli("explain", learned, *at, "--format", "json").out)
+    assert record["binding"] == ["stress"]
+    assert record["prices"][0]["price"] == pytest.approx(0.75, rel=0.05)
+    assert record["conflict"] is None
+    assert record["ways_out"] == []
+    assert cli("explain", learned, *at, "--format", "csv").out.startswith("limit,unit,at,price,std,low,high,strictest,")
+
+
+def test_explain_says_what_conflicts(cli: Any, learned: str) -> None:
+    """The stress is never below 1.27."""
+    said = cli("explain", learned, "--at", "stress=1", "--cost", "stress=2").out.splitlines()
+    assert said[0].startswith("stress <= 1 MPa cannot be met: the most probable design obeys it with a probability of ")
+    assert said[1].startswith("a way out at a cost of ")
+    assert "relax stress from 1 to 1." in said[1]
+    record = json.loads(cli("explain", learned, "--at", "stress=1", "--cost", "stress=2", "--format", "json").out)
+    way = record["ways_out"][0]
+    assert record["conflict"]["limits"] == way["moved"] == ["stress"]
+    assert way["cost"] == pytest.approx(2.0 * (way["limits"]["stress"] - 1.0))
+    assert 1.2 < way["limits"]["stress"] < 2.0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--at", "stress=much"), "--at: stress must be a number, got 'much'"),
+        (("--cost", "stress=much"), "--cost: stress must be a number, got 'much'"),
+        (("--cost", "size=1"), "ways_out: unknown limit 'size' in costs; expected one of stress, frequency"),
+        (("--cost", "stress"), "--cost: expected name=value, each name once, got 'stress'"),
+    ],
+)
+def test_explain_refuses_in_one_sentence(cli_raw: Any, learned: str, words: tuple[str, ...], said: str) -> None:
+    result = cli_raw("explain", learned, *words)
+    assert result.code == 2
+    assert said in result.err
+
+
+def test_recommend_takes_values(cli: Any, learned: str) -> None:
+    words = ("--at", "stress=4", "--at", "frequency=3", "--loosen", "stress=4.7", "--format", "json")
+    changes = {row["limit"]: row for row in json.loads(cli("recommend", learned, *words).out)["changes"]}
+    assert changes["stress"]["after"] <= 4.7
+    assert changes["frequency"]["after"] == 3.0

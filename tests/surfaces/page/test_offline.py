@@ -13,8 +13,8 @@ from playwright.sync_api import Browser
 
 from browser import Window, window
 from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
-from cbabo.decisions.recommend import Wish
 from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
+from cbabo.decisions.wish import Wish
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.errors import InputError
 from cbabo.methods.learner import Learner

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from cbabo import Study
+from cbabo import Settings, Study
+from cbabo.surfaces.explaining import atlas_record, explanation_record
 from cbabo.surfaces.records import answer_record, evaluation_record, recommendation_record, status_record
 from learned import QUICK
 from simulators import make_beam, simulate_beam
@@ -35,6 +36,41 @@ def test_answers_are_those_of_the_model(client: TestClient, study: Study) -> Non
     assert len(found["alternatives"]) <= 3
 
 
+@pytest.fixture(scope="module")
+def solving() -> Study:
+    """A study of the default method."""
+    study = Study.create(make_beam(), "sqlite://", settings=Settings.default().replace(library=16))
+    study.run(simulate_beam, budget=30, in_process=True)
+    return study
+
+
+def test_decisions_are_those_of_the_model(solving: Study) -> None:
+    client, model = client_of(solving), solving.model()
+    to_a_value = {"thresholds": AT, "intents": {"stress": "loosen"}, "targets": {"stress": 6.0}}
+    limited = client.post("/api/recommend", json=to_a_value).json()
+    assert limited == recommendation_record(model.recommend(AT, {"stress": ("loosen", 6.0)}))
+    explained = client.post("/api/explain", json={"thresholds": AT, "costs": {"stress": 2.0}, "count": 2}).json()
+    assert explained == explanation_record(model.problem, model.explain(AT, costs={"stress": 2.0}, count=2))
+    assert [row["limit"] for row in explained["prices"]] == ["stress", "frequency"]
+    unmet = client.post("/api/explain", json={"thresholds": {**AT, "stress": 1.0}}).json()
+    assert unmet["status"] == "unreachable"
+    assert unmet["conflict"]["limits"]
+    assert all(row["price"] is None for row in unmet["prices"])
+    atlas = client.post("/api/atlas", json={"thresholds": AT}).json()
+    assert atlas == atlas_record(model.atlas(AT))
+    refused = client.post("/api/atlas", json={"thresholds": AT, "limits": ["stress", "x"]})
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith("atlas: unknown limit 'x'; expected ")
+    assert client.post("/api/explain", json={"thresholds": AT, "costs": {"stress": 0.0}}).status_code == 422
+
+
+def test_what_the_papers_method_cannot_say_is_refused(client: TestClient) -> None:
+    for route in ("explain", "atlas"):
+        answer = client.post(f"/api/{route}", json={"thresholds": AT})
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith(f"{route}: the paper method aims at no probability")
+
+
 def test_the_study_is_read(client: TestClient, study: Study) -> None:
     assert client.get("/api/status").json() == status_record(study, study.evaluations)
     assert client.get("/api/evaluations").json() == [evaluation_record(row) for row in study.evaluations]
@@ -52,7 +88,8 @@ def test_the_interface_describes_itself(client: TestClient) -> None:
     stated = client.get("/api/openapi.json").json()
     assert set(stated["paths"]) == {
         "/api/status", "/api/follow", "/api/document", "/api/evaluations", "/api/predict", "/api/predict-many",
-        "/api/recommend", "/api/refine", "/api/jobs/{id}", "/api/hand-outs", "/api/evaluations/{id}",
+        "/api/recommend", "/api/explain", "/api/atlas",
+        "/api/refine", "/api/jobs/{id}", "/api/hand-outs", "/api/evaluations/{id}",
     }  # fmt: skip
     assert stated["paths"]["/api/refine"]["post"]["security"]
 

@@ -43,6 +43,8 @@ ROUTES = [
     ("POST", "/api/freeze"),
     ("POST", "/api/common"),
     ("POST", "/api/tolerances"),
+    ("POST", "/api/explain"),
+    ("POST", "/api/atlas"),
     ("POST", "/api/refine"),
     ("POST", "/api/audit"),
     ("GET", "/api/decisions"),
@@ -53,10 +55,10 @@ ROUTES = [
 ]
 BEYOND_A_SCHEMA = (
     *("/api/recommend", "/api/evaluations/{id}", "/api/decisions", "/api/predict", "/api/freeze", "/api/common"),
-    "/api/tolerances",
+    *("/api/tolerances", "/api/explain", "/api/atlas"),
 )
 """Routes that refuse what no schema can exclude: intents that move nothing, outputs and a failure at once, a name of blanks,
-numbers that were not recorded, variables that there are not, as many weights as rows."""
+numbers that were not recorded, variables that there are not, as many weights as rows, the paper method."""
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -1,4 +1,4 @@
-"""Commands that ask a study's model: predict, refine, recommend."""
+"""Commands that ask a study's model: predict, explain, refine, recommend."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from cbabo.surfaces.cli.options import (
 )
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, simulator_output
 from cbabo.surfaces.cli.questions import Question, ScatterOption, ToleranceOption
+from cbabo.surfaces.explaining import explanation_record, sentences
 from cbabo.surfaces.records import answer_record, recommendation_record
 
 AtOption = Annotated[
@@ -36,6 +37,7 @@ AtOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(predict)
+    app.command()(explain)
     app.command()(refine)
     app.command()(recommend)
 
@@ -81,6 +83,39 @@ def predict(
         answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
     show_record(answer_record(answer), form)
+
+
+def explain(
+    study: StudyArgument,
+    at: AtOption = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="NAME=VALUE",
+            help="What relaxing a limit by one unit costs; its range costs 1 unless given.",
+        ),
+    ] = None,
+    ways: Annotated[int, typer.Option(min=1, help="Ways out to look for where limits cannot be met.")] = 3,
+    form: FormatOption = "table",
+) -> None:
+    """Say what binds, what each limit costs and how far it could go; where limits conflict, which, and the cheapest ways out."""
+    opened = open_study(study)
+    thresholds = read_thresholds(opened.problem, at)
+    costs = {name: _number(name, text, "--cost") for name, text in pairs(cost, "--cost").items()}
+    model = cached_model(opened)
+    found = model.explain(thresholds, costs=costs, count=ways)
+    keep_model(opened, model)
+    record = explanation_record(opened.problem, found)
+    if form == "json":
+        print_json(record)
+    elif form == "csv":
+        print_frame(pd.DataFrame(record["prices"]), "csv")
+    else:
+        for text in sentences(opened.problem, found):
+            typer.echo(text)
+        for text in found.answer.warnings:
+            typer.echo(f"warning: {text}")
 
 
 def refine(
@@ -163,8 +198,8 @@ def read_thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:
         raise InputError(f"--at: {str(error).removeprefix('thresholds: ')}") from error
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, text: str, option: str = "--at") -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"--at: {name} must be a number, got {text!r}") from None
+        raise InputError(f"{option}: {name} must be a number, got {text!r}") from None

@@ -29,10 +29,18 @@ SetOption = Annotated[
     typer.Option("--set", metavar="PATH=VALUE", help="Change a value of the file, as study.settings.batch_size=4."),
 ]
 TightenOption = Annotated[
-    list[str] | None, typer.Option("--tighten", metavar="NAME", help="A limit to tighten; the others stay locked.")
+    list[str] | None,
+    typer.Option(
+        "--tighten", metavar="NAME[=VALUE]", help="A limit to tighten, to a value if given; the others stay locked."
+    ),
 ]
 LoosenOption = Annotated[
-    list[str] | None, typer.Option("--loosen", metavar="NAME", help="A limit that may loosen; the others stay locked.")
+    list[str] | None,
+    typer.Option(
+        "--loosen",
+        metavar="NAME[=VALUE]",
+        help="A limit that may loosen, to a value at most if given; the others stay locked.",
+    ),
 ]
 Format = Literal["table", "json", "csv"]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
@@ -120,11 +128,22 @@ def pairs(words: list[str] | None, what: str) -> dict[str, str]:
 
 def read_intents(tighten: list[str] | None, loosen: list[str] | None) -> dict[str, Intent]:
     """Put what should be tightened and what may be loosened together."""
-    both = sorted(set(tighten or []) & set(loosen or []))
+    tightened, loosened = (dict(_intent(word) for word in words or []) for words in (tighten, loosen))
+    both = sorted(set(tightened) & set(loosened))
     if both:
         raise InputError(f"recommend: {both[0]!r} is to be tightened and loosened; name it once")
-    tightened: dict[str, Intent] = dict.fromkeys(tighten or [], "tighten")
-    return tightened | dict.fromkeys(loosen or [], "loosen")
+    stated = {name: ("tighten", value) for name, value in tightened.items()}
+    stated |= {name: ("loosen", value) for name, value in loosened.items()}
+    return {name: direction if value is None else (direction, value) for name, (direction, value) in stated.items()}  # type: ignore[misc]
+
+
+def _intent(word: str) -> tuple[str, float | None]:
+    """Split a limit from the value that may follow it."""
+    name, equals, text = word.rpartition("=")
+    try:
+        return (name.strip(), float(text)) if equals else (word, None)
+    except ValueError:
+        return word, None
 
 
 def read_limits(file: Path) -> pd.DataFrame:

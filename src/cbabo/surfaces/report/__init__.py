@@ -18,6 +18,7 @@ from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
     answers_section,
     evaluations_section,
+    price_section,
     problem_section,
     quality_section,
     recommendation_section,
@@ -57,6 +58,7 @@ def report(study: Study, thresholds: ThresholdsLike | None = None, intents: Mapp
         answers_section(model.predict_many(rows)),
         joined(*(tag("p", note, class_="warning") for note in model.notes)),
         tradeoff_section(model, nominal),
+        price_section(model, nominal),
         recommendation_section(model, nominal, _loosened(problem) if intents is None else intents),
         quality_section(model),
         ledger_section(study),

@@ -18,6 +18,7 @@ from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
 from cbabo.model import Model
 from cbabo.surfaces.document import units
+from cbabo.surfaces.explaining import sentences
 from cbabo.surfaces.records import standing
 from cbabo.surfaces.report.charts import Axis, Chart
 from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
@@ -114,6 +115,16 @@ def tradeoff_section(model: Model, base: Mapping[str, float]) -> Markup:
             " The map is over the two limits that matter most: the darker the larger, crossed out where unreachable."
         )
     return joined(tag("h2", "Trade-offs"), tag("p", note), tag("div", *charts, class_="charts"))
+
+
+def price_section(model: Model, base: Mapping[str, float]) -> Markup:
+    """Say what each limit costs at the base and how far it could go, or which limits conflict."""
+    try:
+        found = model.explain(base)
+    except InputError as error:
+        return joined(tag("h2", "What limits cost"), tag("p", str(error)))
+    said = [tag("p", f"{text}.") for text in sentences(model.problem, found)]
+    return joined(tag("h2", "What limits cost"), tag("p", "At the nominal limits, the other limits held:"), *said)
 
 
 def recommendation_section(model: Model, base: Mapping[str, float], intents: Mapping[str, Intent]) -> Markup:

@@ -27,6 +27,7 @@ from cbabo.surfaces.records import (
 )
 from cbabo.surfaces.web.deciding import add_committing, add_ledger, predicted
 from cbabo.surfaces.web.deciding_schemas import Prediction
+from cbabo.surfaces.web.explaining import add_explaining
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import Safety, StrictJSON, is_token
 from cbabo.surfaces.web.schemas import (
@@ -167,12 +168,13 @@ class _Routes:
 
             def answer() -> Response:
                 with follower.model(heavy=True) as model:
-                    found = model.recommend(wish.thresholds, wish.intents, alternatives=wish.alternatives)
+                    found = model.recommend(wish.thresholds, wish.with_targets, alternatives=wish.alternatives)
                 return StrictJSON(recommendation_record(found))
 
             return await self._answer_heavily(request, answer)
 
         add_committing(app, follower, self._answer_heavily)
+        add_explaining(app, follower, self._answer_heavily)
 
     def add_spending(self, app: FastAPI) -> None:
         """Add what changes the study or spends evaluations, with the token only."""

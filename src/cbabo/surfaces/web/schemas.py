@@ -17,7 +17,7 @@ MOST_ROWS = 10_000
 MOST_SOLVED = 500
 """Thresholds that one request may ask about without."""
 Limits = dict[str, float]
-_Whole = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
+WholeNumber = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
 """A whole number as JSON has it, where 2.0 is one."""
 
 
@@ -48,14 +48,22 @@ class Wish(Question):
 
     intents: dict[str, Literal["tighten", "lock", "loosen", "<", "=", ">"]] = {}
     """By limit; those left out are locked."""
-    alternatives: _Whole = Field(default=3, ge=0, le=20)
+    targets: Limits = {}
+    """Values that limits with an intent move to: tightened ones exactly if that can be met, loosened ones at most."""
+    alternatives: WholeNumber = Field(default=3, ge=0, le=20)
     """Other proposals to return."""
+
+    @property
+    def with_targets(self) -> dict[str, Any]:
+        """The intents as a model takes them."""
+        stated = {name: (self.intents.get(name, "lock"), value) for name, value in self.targets.items()}
+        return {**self.intents, **stated}
 
 
 class Refinement(Question):
     """The evaluations of a refinement."""
 
-    evaluations: _Whole = Field(default=2, ge=1, le=10)
+    evaluations: WholeNumber = Field(default=2, ge=1, le=10)
     """1 verifies, every further one looks for a better design."""
 
 
@@ -88,7 +96,7 @@ _Reading = Annotated[
 class Auditing(Body):
     """The evaluations of an audit."""
 
-    evaluations: _Whole = Field(default=20, ge=1, le=100)
+    evaluations: WholeNumber = Field(default=20, ge=1, le=100)
     """One for each fresh threshold."""
 
 
@@ -457,11 +465,14 @@ def name_limits(stated: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Name the study's limits and outputs in an OpenAPI description, instead of "an object of numbers"."""
     limits: dict[str, Any] = {name: {"type": "number"} for name in problem.box.names}
     schemas: Mapping[str, Any] = stated["components"]["schemas"]
-    for owner in ("Question", "Wish", "Refinement", "Deciding", "Prediction", "Tolerancing"):
+    for owner in ("Question", "Wish", "Refinement", "Deciding", "Prediction", "Tolerancing", "Matter", "Place"):
         _name(schemas[owner]["properties"]["thresholds"], limits, [])
     for owner in ("Questions", "Shared"):
         _name(schemas[owner]["properties"]["thresholds"]["items"], limits, list(limits))
     _name(schemas["Freezing"]["properties"]["thresholds"]["anyOf"][0]["items"], limits, list(limits))
+    _name(schemas["Wish"]["properties"]["targets"], limits, [])
+    costs: dict[str, Any] = {name: {"type": "number", "exclusiveMinimum": 0} for name in limits}
+    _name(schemas["Matter"]["properties"]["costs"], costs, [])
     for owner in ("Wish", "Deciding"):
         intents = schemas[owner]["properties"]["intents"]
         _name(intents, dict.fromkeys(limits, intents["additionalProperties"]), [])

@@ -1,8 +1,8 @@
 """Who computes when: a few requests at a time for each client, light ones first, and heavy ones row by row.
 
-A request is heavy if it asks for many answers or for a recommendation (`predict-many`, `recommend`), and light otherwise. The
+A request is heavy if it asks for many answers or a decision (`predict-many`, `recommend`, `explain`, `atlas`), else light. The
 model computes for one request at a time. Requests for many answers are cut into slices, between which others have their turn: a
-light request waits for one slice, or one recommendation, at most. A client that has all its places taken is told to ask later.
+light request waits for one slice, or one decision, at most. A client that has all its places taken is told to ask later.
 """
 
 from __future__ import annotations
