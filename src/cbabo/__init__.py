@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cbabo.answering.answers import Answer as Answer
     from cbabo.answering.answers import Recommendation as Recommendation
+    from cbabo.domain.categorical import Categorical as Categorical
     from cbabo.domain.constraints import Constraint as Constraint
     from cbabo.domain.problem import Objective as Objective
     from cbabo.domain.problem import Problem as Problem
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "cbabo.answering.answers",
+    "Categorical": "cbabo.domain.categorical",
     "Constraint": "cbabo.domain.constraints",
     "Discrete": "cbabo.domain.space",
     "EvaluationError": "cbabo.errors",

@@ -38,7 +38,7 @@ class Evaluation:
     """running: asked for, no outcome yet."""
     kind: Kind
     """run: proposed by the method; import: an old run; refine: spent on one answer."""
-    point: Mapping[str, float]
+    point: Mapping[str, Any]
     """The design, in natural units."""
     outputs: Mapping[str, float]
     """Every number that the simulator returned, parts by their own names; empty unless it returned all that it had to."""

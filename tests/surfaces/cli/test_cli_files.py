@@ -81,7 +81,10 @@ def test_check_without_an_evaluator(cli: Any) -> None:
     [
         ("problem.variables.0.low=5", "'width': low must be below high, got low=5.0, high=3.0"),
         ("problem.variables.0.hihg=5", "problem.variables.0.hihg: unknown key"),
-        ("problem.variables.0.type=categorical", "categorical variables are not supported"),
+        (
+            "problem.variables.0.type=category",
+            "the type must be real, integer, discrete or categorical, got 'category'",
+        ),
         ("problem.objective=[a, b]", "several objectives are not supported"),
         ("problem.constraints.0.sense='='", "equality constraints are not supported"),
         ("problem.constraints.1=frequency > [2..6]", "only <= and >= are supported"),
