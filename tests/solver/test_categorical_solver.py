@@ -18,26 +18,10 @@ from cbabo.solver.lattice import Lattice
 from cbabo.solver.library import FastMap
 from cbabo.surrogate.posterior import Posterior
 from learned import evaluated, posterior_of
+from simulators import MATERIALS, bar, simulate_bar
 
 DEFAULT = Settings.default()
-COSTS = {"steel": (1.0, 1.0), "aluminium": (1.6, 0.5), "titanium": (3.0, 0.3)}
 FINISHES = {"raw": 0.0, "paint": -0.1}
-
-
-def bar() -> Problem:
-    """Two widths and a material: titanium is expensive, and the only one that obeys strict limits."""
-    return Problem(
-        "bar",
-        [Real("a", 0.0, 1.0), Categorical("material", tuple(COSTS)), Real("b", 0.0, 1.0)],
-        Objective("cost"),
-        [Constraint("stress", low=0.2, high=1.5)],
-    )
-
-
-def simulate_bar(point: dict[str, float]) -> dict[str, float]:
-    price, soft = COSTS[str(point["material"])]
-    size = point["a"] + 0.5 * point["b"]
-    return {"cost": price * (0.3 + size + 0.2 * size**2), "stress": soft * (1.6 - 0.9 * size + 0.1 * point["a"] ** 2)}
 
 
 def combined() -> Problem:
@@ -46,7 +30,7 @@ def combined() -> Problem:
         "combined",
         [
             Real("a", 0.0, 1.0),
-            Categorical("material", tuple(COSTS)),
+            Categorical("material", tuple(MATERIALS)),
             Integer("n", 1, 4),
             Categorical("finish", tuple(FINISHES)),
         ],
@@ -56,7 +40,7 @@ def combined() -> Problem:
 
 
 def simulate_combined(point: dict[str, float]) -> dict[str, float]:
-    price, soft = COSTS[str(point["material"])]
+    price, soft = MATERIALS[str(point["material"])]
     size = point["a"] + 0.3 * point["n"]
     return {
         "cost": price * (0.3 + size) + 0.05 * point["n"],
