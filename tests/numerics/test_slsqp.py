@@ -61,3 +61,24 @@ def test_a_value_that_is_no_number_ends_where_it_began() -> None:
     )
     assert np.isfinite(found.v).all()
     assert ((found.v >= 0.0) & (found.v <= 1.0)).all()
+
+
+def test_variables_that_do_not_move_stay_where_they_are() -> None:
+    start = np.array([0.1, 0.15])
+
+    def some(moving: list[int]) -> Minimum:
+        return minimise(
+            lambda v: float(np.square(v - CENTRE).sum()),
+            lambda v: 2.0 * (v - CENTRE),
+            lambda v: np.array([0.8 - v.sum()]),
+            lambda v: np.array([[-1.0, -1.0]]),
+            start,
+            CUBE,
+            moving=np.array(moving, dtype=np.int64),
+        )
+
+    assert some([0]).v == pytest.approx([0.65, 0.15], abs=1e-6)
+    assert some([0]).v[1] == 0.15
+    assert some([0]).multipliers == pytest.approx([0.5], abs=1e-3)
+    assert some([]).v.tolist() == start.tolist()
+    assert some([]).multipliers.tolist() == [0.0]

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver.continuous import TUNING as SOLVER
-from cbabo.solver.continuous import Solution, Solver, SolverAnswer
+from cbabo.solver.continuous import Solution, Solver, SolverAnswer, apart
 from cbabo.solver.lattice import Lattice, search
 from cbabo.solver.mixed import MixedSolver, better_answer
 from cbabo.surrogate.posterior import Posterior
@@ -130,7 +129,7 @@ class CategoricalSolver(MixedSolver):
         found: list[Solution] = []
         in_vain = 0
         for g in np.argsort(merit.min(1), kind="stable").tolist():
-            solution = self._free.best_from(bound, _apart(x[g], np.argsort(merit[g], kind="stable"), starts))
+            solution = self._free.best_from(bound, apart(x[g], np.argsort(merit[g], kind="stable"), starts))
             gained = not found or solution.rank < min(s.rank for s in found)
             in_vain = 0 if gained else in_vain + 1
             found.append(solution)
@@ -181,14 +180,3 @@ class CategoricalSolver(MixedSolver):
         designs[:, :, self.lattice.at] = combinations[:, None]
         z = np.stack([self._means(part) for part in designs])
         return designs, z
-
-
-def _apart(x: FloatArray, order: NDArray[np.int64], count: int) -> list[FloatArray]:
-    """Return the first designs in this order that are apart from each other."""
-    kept = [x[order[0]]]
-    for i in order[1 : SOLVER.among]:
-        if len(kept) >= count:
-            break
-        if min(float(np.linalg.norm(x[i] - other)) for other in kept) > SOLVER.apart:
-            kept.append(x[i])
-    return kept

@@ -314,14 +314,7 @@ class Solver:
         """Return measured designs that are good for these bounds (r), apart from each other."""
         violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
         order = np.argsort(self.goal * self.z[:, 0] + TUNING.violation * violation, kind="stable")
-        x = self.posterior.surrogates.x.numpy()
-        kept = [x[order[0]]]
-        for i in order[1 : TUNING.among]:
-            if len(kept) >= count:
-                break
-            if min(float(np.linalg.norm(x[i] - other)) for other in kept) > TUNING.apart:
-                kept.append(x[i])
-        return kept
+        return apart(self.posterior.surrogates.x.numpy(), order, count)
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r); or for many designs at once, all being b x r."""
@@ -385,6 +378,17 @@ class Solver:
         return Solution(
             x, float(self.goal * at_design(x)[0][0]), float(np.max(at_design.excess(x, bound))), multipliers
         )
+
+
+def apart(x: FloatArray, order: NDArray[np.int64], count: int) -> list[FloatArray]:
+    """Return the first designs of x (n x d) in this order that are apart from each other, so many at most."""
+    kept = [x[order[0]]]
+    for i in order[1 : TUNING.among]:
+        if len(kept) >= count:
+            break
+        if min(float(np.linalg.norm(x[i] - other)) for other in kept) > TUNING.apart:
+            kept.append(x[i])
+    return kept
 
 
 class _PosteriorAtDesign:
