@@ -96,7 +96,7 @@ def baseline(name: str, number: int, budget: int, method: str) -> FloatArray:
             return found
 
     task = Recorded(shipped, truth(name).thresholds[number], child_seed(number, "baseline", number))
-    count = Settings.default().first_batch(space.dimension, focused=True)
+    count = Settings.default().first_batch(len(space.variables), focused=True)
     x = space.unit(space.array(latin_hypercube(space, count, number, 0)))
     data = Data.of(*task.evaluate(x))
     search(task, data, budget - len(x), BASELINES[method])

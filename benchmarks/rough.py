@@ -167,7 +167,7 @@ class Unit:
 
         query = Query.of(mine.problem.box, mine.known.thresholds[[row]])
         answer = refine(model, query, measure, count)
-        return [float(answer.point[name]) for name in mine.problem.space.names], answer.probability_feasible
+        return mine.problem.space.array([answer.point])[0].tolist(), answer.probability_feasible
 
 
 def settings_with(changes: Sequence[str]) -> MethodSettings:

@@ -46,7 +46,7 @@ QUICK = Settings.paper().replace(
 
 def evaluated(problem: Problem, simulate: Simulate, count: int, seed: int = 1) -> Evaluations:
     """Evaluate a Latin hypercube."""
-    points = problem.space.spread(qmc.LatinHypercube(problem.space.dimension, rng=seed).random(count))
+    points = problem.space.spread(qmc.LatinHypercube(len(problem.variables), rng=seed).random(count))
     rows = tuple(Evaluation(i + 1, "complete", "run", p, simulate(p)) for i, p in enumerate(points))
     return Evaluations(problem, rows)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real
+from typing import Any
+
+from cbabo import Categorical, Constraint, Discrete, Integer, Objective, Problem, Real
 from simulated import simulate_awkward as simulate_awkward
 from simulated import simulate_beam as simulate_beam
 from simulated import simulate_lattice as simulate_lattice
@@ -81,3 +83,23 @@ def band() -> Problem:
             Constraint("top", "<=", low=0.0, high=1.0, outputs="y"),
         ],
     )
+
+
+MATERIALS = {"steel": (1.0, 1.0), "aluminium": (1.5, 0.7), "titanium": (2.2, 0.3)}
+"""Price and softness."""
+
+
+def bar() -> Problem:
+    """Two widths and a material: titanium is best for strict limits, aluminium for looser ones."""
+    return Problem(
+        "bar",
+        [Real("a", 0.0, 1.0), Categorical("material", tuple(MATERIALS)), Real("b", 0.0, 1.0)],
+        Objective("cost"),
+        [Constraint("stress", low=0.2, high=1.5)],
+    )
+
+
+def simulate_bar(point: dict[str, Any]) -> dict[str, float]:
+    price, soft = MATERIALS[point["material"]]
+    size = point["a"] + 0.5 * point["b"]
+    return {"cost": price * (0.3 + size + 0.2 * size**2), "stress": soft * (1.6 - 0.9 * size + 0.1 * point["a"] ** 2)}

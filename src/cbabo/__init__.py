@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cbabo.answering.answers import Price as Price
     from cbabo.answering.answers import Recommendation as Recommendation
     from cbabo.decisions.conflict import Conflict as Conflict
+    from cbabo.domain.categorical import Categorical as Categorical
     from cbabo.domain.constraints import Constraint as Constraint
     from cbabo.domain.problem import Objective as Objective
     from cbabo.domain.problem import Problem as Problem
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "cbabo.answering.answers",
+    "Categorical": "cbabo.domain.categorical",
     "Conflict": "cbabo.decisions.conflict",
     "Constraint": "cbabo.domain.constraints",
     "Discrete": "cbabo.domain.space",

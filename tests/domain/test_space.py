@@ -300,7 +300,7 @@ def test_a_bound_that_is_no_finite_number_gets_one_sentence(kind: Any, bound: st
 def test_a_discrete_value_that_is_no_finite_number_gets_one_sentence(value: object) -> None:
     message = refusal(lambda: Discrete("gauge", [0.25, value]))  # type: ignore[list-item]
     assert message.startswith("variable 'gauge': values must be finite numbers, got ")
-    assert message.endswith("categorical variables are not supported")
+    assert message.endswith("labels are the values of a Categorical")
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,21 @@ def test_integers_stay_integers_whatever_their_library(tmp_path: Path) -> None:
     assert simulator({"n": numpy.int64(3), "x": numpy.float64(0.5)}) == {"y": 3.5}
 
 
+def test_a_label_is_handed_over_as_it_is(tmp_path: Path) -> None:
+    source = """
+        import json, pathlib, sys
+        stated = json.loads(pathlib.Path("inputs.json").read_text())["material"]
+        written = pathlib.Path("deck.txt").read_text()
+        print("same =", int(sys.argv[1] == stated == written == "AISI 316; echo $0"))
+        """
+    (tmp_path / "deck.in").write_text("{material}")
+    simulator = evaluator(tmp_path, source, "{material}", outputs="stdout", templates={"deck.txt": "deck.in"})
+    assert simulator({"material": "AISI 316; echo $0"}) == {"same": 1.0}
+    line = f"{PYTHON} {tmp_path / 'program.py'} {{material}}"
+    by_shell = replace(simulator, command=(line,), shell=True)
+    assert by_shell({"material": "AISI 316; echo $0"}) == {"same": 1.0}
+
+
 def test_standard_input_is_empty(tmp_path: Path) -> None:
     assert evaluator(tmp_path, "import sys; print(f'y={len(sys.stdin.read())}')")({}) == {"y": 0.0}
 

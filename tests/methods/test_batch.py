@@ -19,8 +19,8 @@ from cbabo.methods.default import DefaultMethod
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solution, Solver, SolverAnswer
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
 from learned import Simulate, asked, evaluated, posterior_of
 from simulators import lattice, simulate_lattice, simulate_valley, valley

@@ -75,3 +75,24 @@ def test_where_nothing_can_move_the_only_design_is_returned() -> None:
     )
     assert found.v.tolist() == only.tolist()
     assert found.multipliers.tolist() == [0.0]
+
+
+def test_variables_that_do_not_move_stay_where_they_are() -> None:
+    start = np.array([0.1, 0.15])
+
+    def some(moving: list[int]) -> Minimum:
+        return minimise(
+            lambda v: float(np.square(v - CENTRE).sum()),
+            lambda v: 2.0 * (v - CENTRE),
+            lambda v: np.array([0.8 - v.sum()]),
+            lambda v: np.array([[-1.0, -1.0]]),
+            start,
+            CUBE,
+            moving=np.array(moving, dtype=np.int64),
+        )
+
+    assert some([0]).v == pytest.approx([0.65, 0.15], abs=1e-6)
+    assert some([0]).v[1] == 0.15
+    assert some([0]).multipliers == pytest.approx([0.5], abs=1e-3)
+    assert some([]).v.tolist() == start.tolist()
+    assert some([]).multipliers.tolist() == [0.0]

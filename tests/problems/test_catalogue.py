@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cbabo import problems
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.space import Discrete, Integer, Real
 from cbabo.errors import InputError
 
@@ -54,7 +55,7 @@ OWN = tuple(name for name in problems.names() if not problems.get(name).optima_o
 """Problems with optima of their own: noisy ones share those of others."""
 
 
-def test_the_suites_hold_16_and_7_and_10_problems_and_the_rough_ones():
+def test_the_suites_hold_16_and_7_and_10_problems_and_the_rough_and_categorical_ones():
     assert [len(problems.names(s)) for s in ("paper", "variant", "active")] == [16, 7, 10]
     assert len(problems.names()) == len(set(problems.names()))
     assert problems.names() == (
@@ -62,6 +63,7 @@ def test_the_suites_hold_16_and_7_and_10_problems_and_the_rough_ones():
         *problems.names("variant"),
         *problems.names("active"),
         *problems.names("rough"),
+        *problems.names("categorical"),
     )
 
 
@@ -182,7 +184,7 @@ def test_an_unknown_name_gets_a_sentence_with_near_matches(given, advice):
 
 @pytest.mark.parametrize(("given", "advice"), [("papers", "did you mean paper?"), ("zzzz", "leave it out")])
 def test_an_unknown_suite_gets_a_sentence(given, advice):
-    with pytest.raises(InputError, match="suite: expected paper, variant, active or rough, got") as caught:
+    with pytest.raises(InputError, match="suite: expected paper, variant, active, rough or categorical, got") as caught:
         problems.names(given)
     assert advice in str(caught.value)
 
@@ -204,3 +206,37 @@ def test_an_illegal_point_is_refused():
 def test_designs_of_another_shape_are_refused(wrong):
     with pytest.raises(InputError, match="expected designs as n rows and 2 columns, got shape"):
         problems.get("three_truss").evaluate_many(wrong)
+
+
+@pytest.mark.parametrize("name", problems.names("categorical"))
+def test_every_material_is_another_function(name):
+    shipped = problems.get(name)
+    space = shipped.problem.space
+    (at,) = [i for i, v in enumerate(shipped.problem.variables) if isinstance(v, Categorical)]
+    labels = shipped.problem.variables[at].values
+    x = np.repeat(space.natural([[0.5] * space.dimension]), len(labels), axis=0)
+    x[:, at] = np.arange(len(labels))
+    f, c = shipped.evaluate_many(x)
+    assert len(set(f.tolist())) == len(labels)
+    for point, objective, row in zip(space.named(x), f, c, strict=True):
+        assert list(shipped.evaluate(point).values()) == pytest.approx([objective, *row], rel=1e-12)
+    assert [point["material"] for point in space.named(x)] == list(labels)
+
+
+def test_the_car_of_mild_steel_is_the_papers():
+    car, material = problems.get("car"), problems.get("car_material")
+    x = np.random.default_rng(0).uniform(0.6, 1.3, (20, 7))
+    barrier = np.random.default_rng(1).uniform(-20, 0, (20, 2))
+    f, c = material.evaluate_many(np.column_stack([x, np.zeros(20), barrier]))
+    known = car.evaluate_many(np.column_stack([x, np.full((20, 2), 0.192), barrier]))
+    assert f == pytest.approx(known[0], rel=1e-12)
+    assert c == pytest.approx(known[1], rel=1e-12)
+
+
+def test_the_welded_beam_of_steel_is_the_literatures():
+    """At the printed optimum of the classical problem the printed cost is reached, and its limits are met or nearly so."""
+    h, weld, height, width = 0.205730, 3.470489, 9.036624, 0.205730
+    f, c = problems.get("welded_beam_material").evaluate_many([[h / width, weld, height, width, 0.0]])
+    assert c[0, 1] == pytest.approx(1.0, abs=1e-3)
+    assert c[0, 3] == pytest.approx(1.0, abs=1e-2)
+    assert f[0] == pytest.approx(1.7249 - 1.10471 * h**2 * weld + 1.10471 * 1.0481 * h**2 * weld, abs=2e-3)

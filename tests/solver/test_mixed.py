@@ -15,9 +15,10 @@ from cbabo.methods.learner import Learner
 from cbabo.model import make_model
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.solver.lattice import Lattice
-from cbabo.solver.mixed import MixedSolver, solver_for
+from cbabo.solver.mixed import MixedSolver
 from cbabo.surrogate.posterior import Posterior
 from learned import asked, evaluated, posterior_of
 from simulators import lattice, simulate_lattice, simulate_valley, valley

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cbabo import Problem
+from cbabo import Categorical, Constraint, Objective, Problem, Real
 from cbabo.errors import InputError
 from cbabo.study.importing import CheckedRows, check_rows
 
@@ -160,3 +160,36 @@ def test_files_that_are_not_there(beam: Problem, tmp_path: Path) -> None:
         check_rows(beam, tmp_path / "nosuch.csv", None, ())
     with pytest.raises(InputError, match="Is a directory"):
         check_rows(beam, str(tmp_path), None, ())
+
+
+# --- labels
+
+
+def materials() -> Problem:
+    return Problem(
+        "bar",
+        [Real("width", 1.0, 3.0), Categorical("alloy", ("316", "304", "duplex"))],
+        Objective("mass"),
+        [Constraint("stress", low=1.0, high=9.0)],
+    )
+
+
+def test_labels_are_read_from_files_and_frames(tmp_path: Path) -> None:
+    expected = ({"width": 1.5, "alloy": "316"}, {"mass": 2.0, "stress": 3.0})
+    text = "width,alloy,mass,stress\n1.5, 316 ,2,3\n"
+    assert read(materials(), text, tmp_path).rows == (expected,)
+    assert read(materials(), text, tmp_path, known=[expected]).known == 1
+    frame = pd.DataFrame({"width": [1.5], "alloy": [316], "mass": [2.0], "stress": [3.0]})
+    assert check_rows(materials(), frame, None, ()).rows == (expected,)
+
+
+def test_a_label_that_is_unknown_or_missing_is_listed_by_its_line(tmp_path: Path) -> None:
+    text = "width,alloy,mass,stress\n1.5,duplx,2,3\n1.5,,2,3\n1.5,duplex,2,3\n"
+    checked = read(materials(), text, tmp_path)
+    assert len(checked.rows) == 1
+    (first, wrong), (second, empty) = checked.problems
+    assert (first, second) == (2, 3)
+    assert wrong == "alloy must be one of ['316', '304', 'duplex'], got 'duplx'; did you mean 'duplex'?"
+    assert empty == "alloy is empty; expected a label"
+    frame = pd.DataFrame({"width": [1.5], "alloy": [np.nan], "mass": [2.0], "stress": [3.0]})
+    assert check_rows(materials(), frame, None, ()).problems == ((1, "alloy is empty; expected a label"),)

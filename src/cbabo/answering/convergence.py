@@ -30,8 +30,8 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver, SolverAnswer
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.sampling import joint_samples
 
 

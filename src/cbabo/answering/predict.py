@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,11 @@ from torch import Tensor
 
 from cbabo.answering.answers import Answer, Estimate, Price, Status
 from cbabo.answering.prices import Prices, Values, price_limits
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
+from cbabo.domain.space import AnyVariable
 from cbabo.errors import InputError, shown
 from cbabo.methods.method import Designs, Fitted
 from cbabo.methods.paper import network_designs
@@ -102,7 +104,7 @@ class Answers:
 
     @cached_property
     def points(self) -> FloatArray:
-        """The designs, n x d, natural units, in the order of the problem's variables."""
+        """The designs, n x v, natural units, in the order of the problem's variables; a label is its index."""
         return self._problem.space.natural(self.x.numpy())
 
     @cached_property
@@ -180,8 +182,8 @@ class Answers:
         """Return a table: limits, variables, mean and standard deviation of every output, probabilities."""
         problem = self._problem
         mean, std = self.moments
-        columns = {f"limit {name}": self.thresholds[:, i] for i, name in enumerate(problem.box.names)}
-        columns |= {name: self.points[:, i] for i, name in enumerate(problem.space.names)}
+        columns: dict[str, Any] = {f"limit {name}": self.thresholds[:, i] for i, name in enumerate(problem.box.names)}
+        columns |= {v.name: _named(v, self.points[:, i]) for i, v in enumerate(problem.variables)}
         for name, at in self._columns.items():
             rows = np.arange(len(self))
             columns |= {name: mean[rows, at], f"{name} std": std[rows, at]}
@@ -282,3 +284,8 @@ def broken_limits(problem: Problem, query: Query, y: FloatArray) -> list[str]:
                     f"the measured design breaks {name} {constraint.sense} {limit[0]:g}{unit} by {over:.4g}{unit}"
                 )
     return found
+
+
+def _named(variable: AnyVariable, values: FloatArray) -> Any:
+    """Return natural values (n) as a table shows them: labels by name."""
+    return [variable.label(value) for value in values] if isinstance(variable, Categorical) else values

@@ -165,7 +165,9 @@ def _score_full(shipped: ShippedProblem, model: Model) -> Measures:
     """Score refinement from the prediction and from a random design, and the best evaluated design, at every row."""
     thresholds = truth(shipped.name).thresholds
     space = shipped.problem.space
-    random = space.spread(child(model.seed, "random starts", shipped.name).random((len(thresholds), space.dimension)))
+    random = space.spread(
+        child(model.seed, "random starts", shipped.name).random((len(thresholds), len(space.variables)))
+    )
     measures: Measures = {}
     for name, starts in (("refined", [None] * len(thresholds)), ("random start", random)):
         began = time.perf_counter()

@@ -15,6 +15,8 @@ import numpy as np
 from scipy.optimize import fmin_slsqp
 from scipy.stats import qmc
 
+from cbabo.domain.categorical import Categorical
+from cbabo.domain.space import Numeric
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
 from cbabo.problems.shipped import Function, Piece
@@ -75,19 +77,28 @@ class Landscape:
         return np.array([np.inf if j is None else constraints[j].scale for j in self.piece.limited_by])
 
     @cached_property
+    def _numbers(self) -> list[Numeric]:
+        """The variables; categories are enumerated before a landscape is made (see `optima`)."""
+        return [v for v in self.shipped.problem.variables if not isinstance(v, Categorical)]
+
+    @cached_property
     def low(self) -> FloatArray:
         """Lower bounds of the variables."""
-        return np.array([v.low for v in self.shipped.problem.variables], dtype=np.float64)
+        return np.array([v.low for v in self._numbers], dtype=np.float64)
 
     @cached_property
     def high(self) -> FloatArray:
         """Upper bounds of the variables."""
-        return np.array([v.high for v in self.shipped.problem.variables], dtype=np.float64)
+        return np.array([v.high for v in self._numbers], dtype=np.float64)
 
     @cached_property
     def lattice(self) -> list[int]:
         """The indices of integer and discrete variables."""
-        return [i for i, v in enumerate(self.shipped.problem.variables) if v.values is not None]
+        return [i for i, v in enumerate(self._numbers) if v.values is not None]
+
+    def legal_values(self, i: int) -> FloatArray:
+        """Return the legal values of an integer or discrete variable."""
+        return np.asarray(self._numbers[i].values, dtype=np.float64)
 
     @cached_property
     def sobol(self) -> FloatArray:
@@ -106,7 +117,7 @@ class Landscape:
         """Round integer and discrete variables to legal values; the others are unchanged."""
         moved = X.copy()
         for i in self.lattice:
-            variable = self.shipped.problem.variables[i]
+            variable = self._numbers[i]
             moved[:, i] = variable.from_unit(variable.to_unit(X[:, i]))
         return moved
 

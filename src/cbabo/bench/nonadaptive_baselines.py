@@ -88,8 +88,9 @@ def lhs_strong(shipped: ShippedProblem, seed: int, n: int) -> Measures:
     """Import a Latin hypercube of 200 into a study: fits and answers of the default method, only the evaluations differ."""
     began = time.perf_counter()
     study = Study.create(shipped.problem, "sqlite://", seed=seed, settings=Settings.default())
-    table = np.column_stack(hypercube(shipped, seed))
-    study.add(pd.DataFrame(table, columns=[*shipped.problem.space.names, *shipped.problem.outputs]))
+    x, y = hypercube(shipped, seed)
+    designs = pd.DataFrame(shipped.problem.space.named(x))
+    study.add(pd.concat([designs, pd.DataFrame(y, columns=list(shipped.problem.outputs))], axis=1))
     model = study.model()
     return {"run seconds": time.perf_counter() - began} | score_predictions(shipped, model, seed)
 
@@ -107,7 +108,7 @@ def constant_relaxed(shipped: ShippedProblem, seed: int, n: int) -> Measures:
 def hypercube(shipped: ShippedProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     """Return a Latin hypercube of 200 (n x d, natural units) and its outputs (n x q), without failed designs."""
     space = shipped.problem.space
-    draws = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube of all")).random(DESIGNS)
+    draws = qmc.LatinHypercube(len(space.variables), rng=child(seed, "latin hypercube of all")).random(DESIGNS)
     points = space.array(space.spread(draws))
     f, c = shipped.evaluate_many(points)
     y = np.column_stack([f, c])

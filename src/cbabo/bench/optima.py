@@ -8,6 +8,8 @@ ones (SLSQP, central differences, constraints scaled by their slopes). Every des
 and a start for every other one, in several passes, until nothing improves. Integer and discrete variables are branched on;
 a branch is pruned when its optimum with relaxed variables is no better.
 
+Categories are enumerated: every combination of them is a problem in the other variables, and the best of their optima counts.
+
 A problem that is made of smooth pieces is solved on each of them, where maxima are many values with one limit, and switches and
 failing designs are constraints. The best of the pieces' optima, by the problem's own function, is the optimum.
 """
@@ -16,8 +18,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -25,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbabo.bench.landscape import Descent, Landscape
+from cbabo.domain.categorical import Categorical
+from cbabo.domain.problem import Problem
 from cbabo.numerics import seeding
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem, analytic, basin_functions, engineering, kinked_functions
@@ -125,6 +129,9 @@ RECIPES: Mapping[Function, Recipe] = MappingProxyType(
 
 def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
     """Return the optimum at every row of thresholds, n x m; the rows help each other."""
+    if shipped.problem.space.categories:
+        found = [solutions for _, solutions in solve_categories(shipped, thresholds)]
+        return [min(row, key=lambda o: o.f) for row in zip(*found, strict=True)]
     if not shipped.pieces:
         return _solve_piece(shipped, shipped.whole, thresholds)
     pieces = [_solve_piece(shipped, piece, thresholds) for piece in shipped.pieces]
@@ -132,6 +139,38 @@ def solve_all(shipped: ShippedProblem, thresholds: FloatArray) -> list[Optimum]:
     limits = whole.land.limits(thresholds)
     with np.errstate(all="ignore"):
         return [whole.pick(np.array([o.x for o in found]), row) for *found, row in zip(*pieces, limits, strict=True)]
+
+
+def solve_categories(
+    shipped: ShippedProblem, thresholds: FloatArray
+) -> Iterator[tuple[tuple[str, ...], list[Optimum]]]:
+    """Yield every combination of categories with its optimum at every row of thresholds, n x m."""
+    problem = shipped.problem
+    at = [i for i, v in enumerate(problem.variables) if isinstance(v, Categorical)]
+    categorical = [v for v in problem.variables if isinstance(v, Categorical)]
+    others = [v for v in problem.variables if not isinstance(v, Categorical)]
+    for labels in itertools.product(*(v.values for v in categorical)):
+        codes = [v.index(label) for v, label in zip(categorical, labels, strict=True)]
+        name = " ".join([problem.name, *labels])
+        part = replace(
+            shipped,
+            problem=Problem(name, others, problem.objective, problem.constraints),
+            function=_with_codes(shipped.function, at, codes),
+            optimum=None,
+        )
+        yield labels, [Optimum(o.f, _inserted(o.x[None], at, codes)[0]) for o in solve_all(part, thresholds)]
+
+
+def _with_codes(function: Function, at: Sequence[int], codes: Sequence[float]) -> Function:
+    """Return a function of the other variables alone, at these categories."""
+    return lambda X: function(_inserted(X, at, codes))
+
+
+def _inserted(X: FloatArray, at: Sequence[int], codes: Sequence[float]) -> FloatArray:
+    """Insert columns of constants so that they are at these indices."""
+    for i, code in zip(at, codes, strict=True):
+        X = np.insert(X, i, code, axis=1)
+    return X
 
 
 def _solve_piece(shipped: ShippedProblem, piece: Piece, stated_thresholds: FloatArray) -> list[Optimum]:
@@ -223,7 +262,7 @@ class _Search:
         i = int(off.argmax())
         if off[i] < 1e-9:
             return i, float(nearest[i]), float(nearest[i])
-        legal = np.asarray(self.land.shipped.problem.variables[i].values, dtype=np.float64)
+        legal = self.land.legal_values(i)
         place = int(np.searchsorted(legal, x[i]))
         return i, float(legal[place - 1]), float(legal[place])
 

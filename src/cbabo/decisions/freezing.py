@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 
 from cbabo.decisions.aims import aimed_probability
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.query import Query
 from cbabo.domain.space import Real
@@ -121,6 +122,7 @@ class _Held:
     def row(self, j: int) -> dict[str, object]:
         """Return what is to be said of one variable."""
         variable, moved = self.fitted.problem.variables[j], self.x[:, j]
+        assert not isinstance(variable, Categorical)
         natural = variable.from_unit(np.array([moved.min(), moved.max()]))
         best, costs, x = self._best(j)
         reached = np.isfinite(costs)

@@ -19,6 +19,7 @@ from cbabo.decisions.aims import aimed_probability
 from cbabo.decisions.robustness import TUNING as ROBUST
 from cbabo.decisions.robustness import RobustDesign, as_answer, design_at, robust_design
 from cbabo.decisions.scatter import Scatter
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.query import Query
 from cbabo.domain.space import Integer
 from cbabo.errors import InputError, shown
@@ -117,7 +118,7 @@ class _Search:
         """Return the largest box: around a point, or around a design that gives so much of the objective away."""
         fitted, space = self.fitted, self.fitted.problem.space
         fixed = None if point is None else space.unit(space.array([space.check(point)]))[0]
-        variables = {v.name: v for v in fitted.problem.variables}
+        variables = {v.name: v for v in fitted.problem.variables if not isinstance(v, Categorical)}
         most = min(TUNING.widest * (variables[n].high - variables[n].low) / w for n, w in self.widths.items())
         bound = fitted.solver.bound(self.query.theta)[0]
         allowed = self._objective(self.base) + give * abs(self._objective(self.base))
@@ -140,7 +141,7 @@ class _Search:
 
     def _result(self, size: float, best: RobustDesign) -> Tolerances:
         scatter = self._scatter(size)
-        ranges = {v.name: v.high - v.low for v in self.fitted.problem.variables}
+        ranges = {v.name: v.high - v.low for v in self.fitted.problem.variables if not isinstance(v, Categorical)}
         widths = {name: size * width for name, width in self.widths.items()}
         base = self._objective(self.base)
         return Tolerances(
@@ -175,8 +176,8 @@ class _Search:
 
 
 def _proportions(fitted: Fitted, weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the half width of each variable at size 1: its range times its weight; whole numbers have none."""
-    variables = {v.name: v for v in fitted.problem.variables if not isinstance(v, Integer)}
+    """Return the half width of each variable at size 1: its range times its weight; whole numbers and categories have none."""
+    variables = {v.name: v for v in fitted.problem.variables if not isinstance(v, Integer | Categorical)}
     if weights is not None and not isinstance(weights, Mapping):
         raise InputError(f"tolerances: expected weights as a mapping of variables to numbers, got {shown(weights)}")
     for name, weight in (weights or {}).items():

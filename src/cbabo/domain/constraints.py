@@ -21,8 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, PlainValidator, SkipValidation
 
+from cbabo.domain.labels import check_name, check_unit
 from cbabo.domain.notation import number
-from cbabo.domain.space import check_name, check_unit
 from cbabo.errors import InputError, shown
 from cbabo.numerics.arrays import FloatArray, finite, number_rows
 

@@ -45,7 +45,7 @@ class Evaluation:
     kind: Kind
     """run: proposed by the method; import: an old run; refine: spent on one answer; retry: another one made again; audit: spent
     on the test of an answer."""
-    point: Mapping[str, float]
+    point: Mapping[str, Any]
     """The design, in natural units."""
     outputs: Mapping[str, float]
     """Every number that the simulator returned, parts by their own names; empty unless it returned all that it had to."""

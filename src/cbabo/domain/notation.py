@@ -150,12 +150,9 @@ def finding(first: Mapping[str, Any], within: str = "") -> str:
         for key in got if isinstance(got, Mapping) else ():
             if similar(str(key), ["type"]):
                 return misspelt(f"{where}.{key}", "type")
-        return f"{where}: the type is missing; add type: real, integer or discrete"
+        return f"{where}: the type is missing; add type: real, integer, discrete or categorical"
     if kind == "union_tag_invalid":
-        return (
-            f"{where}: the type must be real, integer or discrete, got {shown(first['ctx']['tag'])}; "
-            "categorical variables are not supported"
-        )
+        return f"{where}: the type must be real, integer, discrete or categorical, got {shown(first['ctx']['tag'])}"
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
         field = f"{first['loc'][0]}: " if within and first["loc"] else ""
@@ -225,7 +222,7 @@ def _where(location: tuple[int | str, ...], keep_last: bool, within: str = "") -
 
 def _is_tag(part: int | str) -> bool:
     """Recognise the tags and type names of unions."""
-    return isinstance(part, str) and (part in ("real", "integer", "discrete", "str") or "[" in part)
+    return isinstance(part, str) and (part in ("real", "integer", "discrete", "categorical", "str") or "[" in part)
 
 
 def _kind(content: object) -> str:

@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import Constraint, ThresholdBox
+from cbabo.domain.labels import check_name, check_unit
 from cbabo.domain.notation import misspelt, number, parse_constraint, parse_objective, read_yaml, sentence, similar
 from cbabo.domain.parts import count_parts, part_name, whole_name
-from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
+from cbabo.domain.space import AnyVariable, Discrete, Integer, Real, Space, Variable
 from cbabo.errors import InputError, shown
 from cbabo.numerics.arrays import is_number
 
@@ -134,7 +136,7 @@ class Problem:
     def __init__(
         self,
         name: str,
-        variables: Sequence[Real | Integer | Discrete],
+        variables: Sequence[AnyVariable],
         objective: Objective | str,
         constraints: Sequence[Constraint | str],
         valid: Mapping[str, tuple[float, float]] | None = None,
@@ -154,7 +156,7 @@ class Problem:
         self.__dict__.update(name=str(self.name))
         if not self.variables:
             raise InputError("problem: at least one variable is needed, got none")
-        _refuse_others("variables", self.variables, (Real, Integer, Discrete))
+        _refuse_others("variables", self.variables, (Real, Integer, Discrete, Categorical))
         _refuse_others("objective", [self.objective], (Objective,))
         _refuse_others("constraints", self.constraints, (Constraint,))
         _refuse_duplicates("variable", [v.name for v in self.variables])
@@ -303,7 +305,7 @@ def require_problem(path: str | Path, content: Mapping[Any, Any]) -> None:
 _ADAPTER: TypeAdapter[Problem] = TypeAdapter(Problem)
 
 
-def _plain(value: Real | Integer | Discrete | Objective | Constraint) -> dict[str, Any]:
+def _plain(value: AnyVariable | Objective | Constraint) -> dict[str, Any]:
     """Return the fields that differ from their defaults, and what tells one kind from another; lists for tuples."""
     plain: dict[str, Any] = {}
     for item in fields(value):

@@ -1,7 +1,11 @@
 """Variables and the unit cube.
 
 x is n x d in [0, 1]: the designs as the method sees them. A point is one design in natural units, by name; the
-values in a point are always legal: inside the bounds, integers whole, discrete values exactly from their list.
+values in a point are always legal: inside the bounds, integers whole, discrete values and labels exactly from their list.
+
+A variable is one column of the unit cube, a categorical variable one column for each label, of which a legal design has one at 1
+and the others at 0. So d, the number of columns, is larger than the number of variables v where variables are categorical.
+Natural values in arrays are n x v, a label being its index.
 """
 
 from __future__ import annotations
@@ -11,25 +15,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Field, PlainValidator
 
+from cbabo.domain.categorical import Categorical, require_type
+from cbabo.domain.labels import check_name, check_unit
 from cbabo.domain.notation import number
 from cbabo.errors import InputError, shown
 from cbabo.numerics.arrays import FloatArray, finite, is_number, number_rows
 
-Point = dict[str, float]
+Point = dict[str, Any]
+"""A design by variable name: numbers, an int for an integer variable, and labels for categorical variables."""
 
 
 def _read_numbers(given: Any) -> Any:
     return [number(v) for v in given] if isinstance(given, list | tuple) else given
-
-
-def _require_type(schema: dict[str, Any]) -> None:
-    schema["required"].append("type")  # it has a default in Python, but a file must state it
 
 
 Number = Annotated[float, PlainValidator(number, json_schema_input_type=float)]
@@ -37,7 +41,7 @@ Number = Annotated[float, PlainValidator(number, json_schema_input_type=float)]
 
 _Whole = Annotated[int, PlainValidator(number, json_schema_input_type=int)]
 _Numbers = Annotated[tuple[float, ...], PlainValidator(_read_numbers, json_schema_input_type=list[float])]
-_STRICT = ConfigDict(extra="forbid", json_schema_extra=_require_type)
+_STRICT = ConfigDict(extra="forbid", json_schema_extra=require_type)
 _TOLERANCE = 1e-9  # of a variable's range: how far off a legal value an imported number may be
 
 
@@ -181,7 +185,7 @@ class Discrete(_Lattice):
         if any(not is_number(v) for v in given):
             raise InputError(
                 f"variable {self.name!r}: values must be finite numbers, got {shown(list(given))}; "
-                "categorical variables are not supported"
+                "labels are the values of a Categorical"
             )
         values = sorted(float(v) + 0.0 for v in given)
         if len(set(values)) != len(values) or len(values) < 2:
@@ -209,24 +213,66 @@ class Discrete(_Lattice):
         return np.asarray(self.values, dtype=np.float64)
 
 
-Variable = Annotated[Real | Integer | Discrete, Field(discriminator="type")]
+Numeric = Real | Integer | Discrete
+"""A variable whose values are numbers."""
+AnyVariable = Real | Integer | Discrete | Categorical
+"""A variable of any kind."""
+Variable = Annotated[AnyVariable, Field(discriminator="type")]
 
 
 @dataclass(frozen=True)
 class Space:
     """The variables in order, and the only crossing between points and the unit cube."""
 
-    variables: tuple[Real | Integer | Discrete, ...]
+    variables: tuple[AnyVariable, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the variables, in order."""
         return tuple(v.name for v in self.variables)
 
+    @cached_property
+    def columns(self) -> tuple[int | slice, ...]:
+        """For each variable its column of the unit cube; the columns of a categorical one."""
+        found: list[int | slice] = []
+        start = 0
+        for v in self.variables:
+            width = len(v.values) if isinstance(v, Categorical) else 1
+            found.append(slice(start, start + width) if isinstance(v, Categorical) else start)
+            start += width
+        return tuple(found)
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns of the unit cube: "material=steel" for a label."""
+        return tuple(
+            name
+            for v in self.variables
+            for name in ([f"{v.name}={label}" for label in v.values] if isinstance(v, Categorical) else [v.name])
+        )
+
     @property
     def dimension(self) -> int:
-        """How many variables there are."""
-        return len(self.variables)
+        """How many columns the unit cube has: one for each variable, and for a categorical one as many as it has labels."""
+        return len(self.column_names)
+
+    @cached_property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which columns of the unit cube (d) may have any value."""
+        mask = np.zeros(self.dimension, dtype=np.bool_)
+        for v, at in zip(self.variables, self.columns, strict=True):
+            mask[at] = isinstance(v, Real)
+        return mask
+
+    @cached_property
+    def categories(self) -> tuple[slice, ...]:
+        """The columns of each categorical variable."""
+        return tuple(at for at in self.columns if isinstance(at, slice))
+
+    @cached_property
+    def of_numbers(self) -> NDArray[np.int64]:
+        """The columns of the variables that are numbers."""
+        return np.array([at for at in self.columns if isinstance(at, int)], dtype=np.int64)
 
     @property
     def size(self) -> int | None:
@@ -243,31 +289,37 @@ class Space:
         """Turn rows of the unit cube into legal points."""
         return [self._point(row) for row in self.natural(x)]
 
+    def named(self, values: ArrayLike) -> list[Point]:
+        """Turn legal natural values, n x v, into points."""
+        return [self._point(row) for row in number_rows("designs", values, self.names)]
+
     def natural(self, x: ArrayLike) -> FloatArray:
-        """Turn rows of the unit cube into legal natural values, n x d."""
-        x = self._rows(x)
-        return np.column_stack([v.from_unit(x[:, i]) for i, v in enumerate(self.variables)])
+        """Turn rows of the unit cube into legal natural values, n x v."""
+        x = number_rows("designs", x, self.column_names)
+        return np.column_stack([v.from_unit(x[:, at]) for v, at in zip(self.variables, self.columns, strict=True)])
 
     def snap(self, x: ArrayLike) -> FloatArray:
         """Move rows of the unit cube to the nearest legal designs."""
         return self.unit(self.natural(x))
 
     def spread(self, u: ArrayLike) -> list[Point]:
-        """Turn uniform draws, n x d, into points; every legal value of a lattice gets the same share."""
-        u = self._rows(u)
+        """Turn uniform draws, n x v, into points; every legal value of a lattice, and every label, gets the same share."""
+        u = number_rows("designs", u, self.names)
         values = np.column_stack([v.spread(u[:, i]) for i, v in enumerate(self.variables)])
         return [self._point(row) for row in values]
 
     def unit(self, values: ArrayLike) -> FloatArray:
-        """Turn natural values, n x d, into rows of the unit cube."""
-        values = self._rows(values)
+        """Turn natural values, n x v, into rows of the unit cube."""
+        values = number_rows("designs", values, self.names)
         x = np.column_stack([v.to_unit(values[:, i]) for i, v in enumerate(self.variables)])
         return np.clip(x, 0.0, 1.0)
 
-    def array(self, points: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Arrange points as natural values, n x d."""
-        rows = [[p[n] for n in self.names] for p in points]
-        return np.array(rows, dtype=np.float64).reshape(-1, self.dimension)
+    def array(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:
+        """Arrange points as natural values, n x v."""
+        rows = [
+            [v.index(p[v.name]) if isinstance(v, Categorical) else p[v.name] for v in self.variables] for p in points
+        ]
+        return np.array(rows, dtype=np.float64).reshape(-1, len(self.variables))
 
     def inside(self, points: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
         """Tell which points (n) are designs of this space; others are of a problem that was amended."""
@@ -285,35 +337,17 @@ class Space:
             raise InputError(f"point: unknown variable {shown(unknown[0])}; expected {', '.join(self.names)}")
         return {v.name: _check_value(v, point) for v in self.variables}
 
-    def _rows(self, rows: ArrayLike) -> FloatArray:
-        return number_rows("designs", rows, self.names)
-
     def _point(self, values: FloatArray) -> Point:
-        return {
-            v.name: int(value) if isinstance(v, Integer) else float(value)
-            for v, value in zip(self.variables, values, strict=True)
-        }
+        return {v.name: _value(v, value) for v, value in zip(self.variables, values, strict=True)}
 
 
-def check_name(kind: str, name: object) -> str:
-    """Refuse names that could not be written in a file, a template or on a command line."""
-    if not isinstance(name, str) or not name.strip():
-        raise InputError(f"{kind}: the name must be a non-empty string, got {shown(name)}")
-    if name != name.strip() or not name.isprintable() or any(c in name for c in "={}"):
-        raise InputError(
-            f"{kind} {shown(name)}: a name may not hold '=', '{{', '}}', line breaks or spaces at its ends"
-        )
-    return str(name)
+def _value(variable: AnyVariable, value: float) -> Any:
+    if isinstance(variable, Categorical):
+        return variable.label(value)
+    return int(value) if isinstance(variable, Integer) else float(value)
 
 
-def check_unit(owner: str, unit: object) -> str:
-    """Refuse units that could not be printed in a table."""
-    if not isinstance(unit, str) or not unit.isprintable():
-        raise InputError(f"{owner}: the unit must be a printable string, got {shown(unit)}")
-    return str(unit)
-
-
-def _check_labels(variable: Real | Integer | Discrete, kind: str) -> None:
+def _check_labels(variable: Numeric, kind: str) -> None:
     object.__setattr__(variable, "name", check_name("variable", variable.name))
     object.__setattr__(variable, "unit", check_unit(f"variable {variable.name!r}", variable.unit))
     if variable.type != kind:
@@ -327,7 +361,7 @@ def _check_bounds(variable: Real | Integer) -> None:
     _check_range(variable)
 
 
-def _check_range(variable: Real | Integer | Discrete) -> None:
+def _check_range(variable: Numeric) -> None:
     ends = f"low={variable.low!r}, high={variable.high!r}"
     if not variable.low < variable.high:
         raise InputError(f"variable {variable.name!r}: low must be below high, got {ends}")
@@ -335,10 +369,10 @@ def _check_range(variable: Real | Integer | Discrete) -> None:
         raise InputError(f"variable {variable.name!r}: the range must be smaller than 1e308, got {ends}")
 
 
-def _legal(variable: Real | Integer | Discrete, values: Sequence[Any]) -> NDArray[np.bool_]:
+def _legal(variable: AnyVariable, values: Sequence[Any]) -> NDArray[np.bool_]:
     """Tell which values a variable may have; rounding does not matter."""
-    if not isinstance(variable, Real | Integer):
-        legal = set(variable.values)
+    if isinstance(variable, Categorical | Discrete):
+        legal: set[Any] = set(variable.values)
         return np.array([value in legal for value in values], dtype=np.bool_)
     given = np.asarray(values, dtype=np.float64)
     tolerance = _TOLERANCE * (variable.high - variable.low)
@@ -346,9 +380,11 @@ def _legal(variable: Real | Integer | Discrete, values: Sequence[Any]) -> NDArra
     return found if isinstance(variable, Real) else found & (np.abs(given - np.rint(given)) <= tolerance)
 
 
-def _check_value(variable: Real | Integer | Discrete, point: Mapping[str, Any]) -> float:
+def _check_value(variable: AnyVariable, point: Mapping[str, Any]) -> Any:
     if variable.name not in point:
         raise InputError(f"point: variable {variable.name!r} is missing; give all variables")
+    if isinstance(variable, Categorical):
+        return variable.check(point[variable.name])
     value = finite(f"point: {variable.name}", point[variable.name])
     tolerance = _TOLERANCE * (variable.high - variable.low)
     below = _TOLERANCE * variable.low if isinstance(variable, Real) and variable.log else tolerance

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from cbabo.domain.current import current_evaluation
 from cbabo.domain.parts import Reading
@@ -84,7 +84,7 @@ class CommandEvaluator:
         absolute = {name: self.directory / path for name, path in self.templates.items()}
         object.__setattr__(self, "templates", absolute)
 
-    def __call__(self, point: dict[str, float]) -> dict[str, Reading]:
+    def __call__(self, point: dict[str, Any]) -> dict[str, Reading]:
         """Run the command for one point and return its outputs."""
         place = self._make_directory()
         claim = place / _CLAIM
@@ -106,7 +106,7 @@ class CommandEvaluator:
             if not kept:
                 _remove(place)
 
-    def _evaluate(self, point: dict[str, float], place: Path) -> dict[str, Reading]:
+    def _evaluate(self, point: dict[str, float | str], place: Path) -> dict[str, Reading]:
         (place / "inputs.json").write_text(json.dumps(point, indent=2) + "\n", encoding="utf-8")
         values: dict[str, float | str] = {**point, "here": str(self.directory), "workdir": str(place)}
         for name, template in self.templates.items():

@@ -71,7 +71,7 @@ class Execution:
             executor.shutdown()
 
     def evaluate(
-        self, executor: Executor, evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, ...], number: int
+        self, executor: Executor, evaluate: Evaluate, point: Mapping[str, Any], outputs: tuple[str, ...], number: int
     ) -> Outcome:
         """Make one evaluation with all its tries and wait for its outcome."""
         tries = Tries(self.retries)

@@ -69,7 +69,7 @@ class Outcome:
         return self.outputs is not None
 
 
-def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, ...], number: int) -> Outcome:
+def perform(evaluate: Evaluate, point: Mapping[str, Any], outputs: tuple[str, ...], number: int) -> Outcome:
     """Run one evaluation and turn everything that goes wrong in it, except Ctrl-C, into a failed outcome.
 
     A process that the simulator forks and that returns from it ends here: only the process that was asked answers.
@@ -100,7 +100,7 @@ def perform(evaluate: Evaluate, point: Mapping[str, float], outputs: tuple[str, 
     return replace(found, printed=printed_tail())
 
 
-def _only_in(process: int, evaluate: Evaluate, point: Mapping[str, float]) -> object:
+def _only_in(process: int, evaluate: Evaluate, point: Mapping[str, Any]) -> object:
     """Call the simulator; a forked copy of this process does not come back."""
     code = 1
     try:

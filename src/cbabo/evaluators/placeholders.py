@@ -34,6 +34,8 @@ def fill(text: str, values: Mapping[str, float | str], where: str) -> str:
     return re.sub(r"\{(" + names + r")(?::([^{}\s]*))?\}", replacement, text)
 
 
-def plain(value: float) -> float:
-    """Return a number as Python's own int or float, whatever library it came from."""
+def plain(value: float | str) -> float | str:
+    """Return a number as Python's own int or float, whatever library it came from; a label as it is."""
+    if isinstance(value, str):
+        return str(value)
     return int(value) if hasattr(value, "__index__") else float(value)

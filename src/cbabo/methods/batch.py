@@ -24,11 +24,11 @@ from torch import Tensor
 
 from cbabo.domain.query import Query
 from cbabo.methods.acquisition import log_improvement
-from cbabo.methods.designs import snapped
+from cbabo.methods.designs import snapped, with_categories_redrawn
 from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solution, Solver
 from cbabo.solver.lattice import Lattice
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior
 
 
@@ -143,15 +143,19 @@ def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Gen
     order = np.argsort(posterior.limits.goal * posterior.z[:, 0].numpy(), kind="stable")[: TUNING.good]
     around = np.vstack([answers, x[order]])
     steps = random.normal(size=(pool, d)) * random.choice(TUNING.steps, size=(pool, 1))
-    moved = random.random((pool, d)) < max(TUNING.least_moved, 2.0 / d)
+    share = max(TUNING.least_moved, 2.0 / d)
+    moved = random.random((pool, d)) < share
     near = around[random.integers(len(around), size=pool)] + steps * moved
     anywhere = np.vstack([random.random((pool, d)), np.clip(near, 0.0, 1.0)])
-    lattice = Lattice.of(posterior.problem.space)
+    space = posterior.problem.space
+    if space.categories:
+        anywhere[pool:] = with_categories_redrawn(space, anywhere[pool:], share, random)
+    lattice = Lattice.of(space)
     if lattice is None:
         return anywhere
     if lattice.complete and lattice.size <= pool:
         return lattice.around(anywhere[0], 1)
-    return np.unique(snapped(posterior.problem.space, torch.from_numpy(anywhere)).numpy(), axis=0)
+    return np.unique(snapped(space, torch.from_numpy(anywhere)).numpy(), axis=0)
 
 
 def _apart(x: FloatArray, others: FloatArray | list[FloatArray], least: float, euclidean: bool = False) -> bool:

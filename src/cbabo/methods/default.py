@@ -44,8 +44,8 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.consistency import consistent, full_answers
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
 
@@ -77,7 +77,7 @@ class DefaultMethod:
 
     def fit(self, evaluations: Evaluations, state: FitState) -> Posterior:
         """Fit warped and calibrated Gaussian processes, and the failure probability."""
-        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=False)
+        first = self.settings.first_batch(len(evaluations.problem.variables), focused=False)
         return self._fit(evaluations, state, first)
 
     def propose(
@@ -91,7 +91,7 @@ class DefaultMethod:
     ) -> tuple[Tensor, Learner]:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
         focused = focus is not None
-        first = self.settings.first_batch(evaluations.problem.space.dimension, focused=focused)
+        first = self.settings.first_batch(len(evaluations.problem.variables), focused=focused)
         posterior = self._fit(evaluations, learner.fit, first)
         after = posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior
         taken = designs_of(posterior.problem, evaluations.failed, pending)

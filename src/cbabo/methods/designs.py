@@ -8,7 +8,8 @@ from torch import Tensor
 
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
-from cbabo.domain.space import Point, Real, Space
+from cbabo.domain.space import Point, Space
+from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
 
 
@@ -16,7 +17,7 @@ def latin_hypercube(space: Space, count: int, seed: int, iteration: int) -> list
     """Return a Latin hypercube of this many legal points."""
     from scipy.stats import qmc  # Slow to import, and only the beginning of a study needs it.
 
-    sampler = qmc.LatinHypercube(space.dimension, rng=child(seed, "latin hypercube", iteration))
+    sampler = qmc.LatinHypercube(len(space.variables), rng=child(seed, "latin hypercube", iteration))
     return space.spread(sampler.random(count))
 
 
@@ -36,11 +37,20 @@ def has_repeats(evaluations: Evaluations) -> bool:
 
 def snapped(space: Space, x: Tensor) -> Tensor:
     """Move designs (b x d) to legal ones; continuous variables stay as they are to the last bit."""
-    if all(isinstance(v, Real) for v in space.variables):
+    if space.continuous.all():
         return x
     legal = torch.from_numpy(space.snap(x.numpy()))
-    continuous = torch.tensor([isinstance(v, Real) for v in space.variables])
-    return torch.where(continuous, x, legal)
+    return torch.where(torch.from_numpy(space.continuous), x, legal)
+
+
+def with_categories_redrawn(space: Space, x: FloatArray, share: float, random: np.random.Generator) -> FloatArray:
+    """Return designs (b x d) whose categories are drawn anew with this probability, each for itself; nothing else changes."""
+    moved = x.copy()
+    for at in space.categories:
+        some = random.random(len(x)) < share
+        labels = np.eye(at.stop - at.start)
+        moved[some, at] = labels[random.integers(len(labels), size=len(x))][some]
+    return moved
 
 
 def designs_of(problem: Problem, *tables: Evaluations) -> Tensor:

@@ -24,12 +24,13 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from cbabo.domain.query import Query
-from cbabo.methods.designs import snapped
+from cbabo.domain.space import Space
+from cbabo.methods.designs import snapped, with_categories_redrawn
 from cbabo.methods.improvement import ExpectedGain
 from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver
 from cbabo.solver.lattice import Lattice
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate.posterior import Posterior, calibrated
 
 
@@ -154,7 +155,7 @@ def _improvement(
     gain = ExpectedGain(_not_raised(posterior), *(torch.from_numpy(a) for a in (query.theta, best, weights)))
     centres = np.unique(x[rows[rows >= 0]], axis=0) if (rows >= 0).any() else answers
     anywhere = random.random((TUNING.anywhere, x.shape[1]))
-    near = np.vstack([_around(centre, random) for centre in centres])
+    near = np.vstack([_around(posterior.problem.space, centre, random) for centre in centres])
     pool = _legal(posterior, np.vstack([anywhere, near]))
     values = gain.values(pool)
     order = np.argsort(-values, kind="stable")
@@ -201,12 +202,18 @@ def _incumbents(posterior: Posterior, solver: Solver, query: Query) -> NDArray[n
     return rows
 
 
-def _around(centre: FloatArray, random: np.random.Generator) -> FloatArray:
+def _around(space: Space, centre: FloatArray, random: np.random.Generator) -> FloatArray:
     """Return candidates around a design (d) at several scales, and with a few variables drawn anew."""
     shape = (TUNING.near, len(centre))
     moved = [centre + scale * random.standard_normal(shape) for scale in TUNING.scales]
-    redrawn = random.random(shape) < min(1.0, TUNING.redrawn / len(centre))
-    return np.asarray(np.clip(np.vstack([*moved, np.where(redrawn, random.random(shape), centre)]), 0.0, 1.0))
+    share = min(1.0, TUNING.redrawn / len(centre))
+    redrawn = random.random(shape) < share
+    anew = np.where(redrawn, random.random(shape), centre)
+    if space.categories:
+        for at in space.categories:
+            anew[:, at] = centre[at]
+        anew = with_categories_redrawn(space, anew, min(1.0, TUNING.redrawn / len(space.variables)), random)
+    return np.asarray(np.clip(np.vstack([*moved, anew]), 0.0, 1.0))
 
 
 def _legal(posterior: Posterior, x: FloatArray) -> FloatArray:

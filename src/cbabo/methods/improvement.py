@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 from torch import Tensor
 
-from cbabo.domain.space import Real
 from cbabo.methods.acquisition import log_improvement
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.threads import one_thread
@@ -137,4 +136,4 @@ class ExpectedGain:
 
     @cached_property
     def _discrete(self) -> NDArray[np.bool_]:
-        return np.array([not isinstance(v, Real) for v in self.posterior.problem.space.variables])
+        return np.asarray(~self.posterior.problem.space.continuous)

@@ -29,9 +29,9 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child_seed
 from cbabo.numerics.threads import one_thread
 from cbabo.solver.building import build_library
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver
 from cbabo.solver.library import FastMap, Library
-from cbabo.solver.mixed import solver_for
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.posterior import FitState, Posterior
 
@@ -152,7 +152,7 @@ class Fitted:
         measured, failed = len(self.evaluations.complete), len(self.evaluations.failed)
         return (
             f"{type(self).__name__}({self.problem.name!r}, {self.settings.method} method, {measured} measured, "
-            f"{failed} failed, {self.problem.space.dimension} variables, {len(self.problem.box.names)} movable limits)"
+            f"{failed} failed, {len(self.problem.variables)} variables, {len(self.problem.box.names)} movable limits)"
         )
 
     @property

@@ -173,10 +173,10 @@ class DefaultSettings(Settings):
         """Whether a design is measured twice to find out whether outputs are noisy."""
         return self.noise == "detect"
 
-    def first_batch(self, dimension: int, *, focused: bool) -> int:
+    def first_batch(self, variables: int, *, focused: bool) -> int:
         """Return how many evaluations a study begins with: fewer with a focus, which is served by designs chosen one by one."""
-        first = self.initial_evaluations or min(MOST_INITIAL, FEWEST_INITIAL + dimension)
-        return min(first, max(FEWEST_INITIAL, 2 * dimension)) if focused else first
+        first = self.initial_evaluations or min(MOST_INITIAL, FEWEST_INITIAL + variables)
+        return min(first, max(FEWEST_INITIAL, 2 * variables)) if focused else first
 
     def next_batch(self, at_once: int | None, *, focused: bool) -> int:
         """Return how many designs an iteration proposes: with a focus no more than are evaluated at the same time."""
@@ -243,7 +243,7 @@ class PaperSettings(Settings):
         """Whether a design is measured twice to find out whether outputs are noisy; the paper's outputs are not."""
         return False
 
-    def first_batch(self, dimension: int, *, focused: bool) -> int:
+    def first_batch(self, variables: int, *, focused: bool) -> int:
         """Return how many evaluations a study begins with, imported rows included."""
         return self.initial_evaluations
 

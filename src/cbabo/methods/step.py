@@ -45,7 +45,7 @@ def step(
     problem, measured = evaluations.problem, evaluations.complete
     focused = focus is not None
     size = settings.next_batch(at_once, focused=focused)
-    first = settings.first_batch(problem.space.dimension, focused=focused)
+    first = settings.first_batch(len(problem.variables), focused=focused)
     initial = learner.iteration == 0 and len(measured) < first
     if initial:
         size = first - len(measured)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
 from cbabo.numerics.arrays import FloatArray
@@ -73,8 +74,11 @@ def minimise(
     start: FloatArray,
     region: Region,
     accuracy: float = ACCURACY,
+    moving: NDArray[np.int64] | None = None,
 ) -> Minimum:
     """Minimise a value (gradient: d) subject to slack >= 0 (r, Jacobian r x d) within a region, from one start (d).
+
+    moving: which variables move; the others stay where the start has them. All move unless given.
 
     Examples:
         >>> found = minimise(
@@ -91,6 +95,8 @@ def minimise(
     low, high = region.ends(len(start))
     if (low == high).all():  # SciPy returns no multipliers where nothing can move.
         return Minimum(low.copy(), np.zeros(len(slack(low))))
+    if moving is not None:
+        return _minimise_some(value, gradient, slack, slack_jacobian, start, Region(low, high), accuracy, moving)
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),
@@ -102,3 +108,35 @@ def minimise(
     )
     v = np.where(np.isfinite(found.x), found.x, np.clip(start, low, high))
     return Minimum(np.clip(v, low, high), np.asarray(found.multipliers))
+
+
+def _minimise_some(
+    value: Callable[[FloatArray], float],
+    gradient: Callable[[FloatArray], FloatArray],
+    slack: Callable[[FloatArray], FloatArray],
+    slack_jacobian: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    region: Region,
+    accuracy: float,
+    moving: NDArray[np.int64],
+) -> Minimum:
+    """Minimise over the variables that move alone, which is cheaper than bounds that hold the others."""
+    if not len(moving):
+        return Minimum(start, np.zeros(len(slack(start))))
+
+    def whole(part: FloatArray) -> FloatArray:
+        v = start.copy()
+        v[moving] = part
+        return v
+
+    low, high = region.ends(len(start))
+    found = minimise(
+        lambda part: value(whole(part)),
+        lambda part: gradient(whole(part))[moving],
+        lambda part: slack(whole(part)),
+        lambda part: slack_jacobian(whole(part))[:, moving],
+        start[moving],
+        Region(low[moving], high[moving]),
+        accuracy,
+    )
+    return Minimum(whole(found.v), found.multipliers)

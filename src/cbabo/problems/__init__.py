@@ -1,8 +1,9 @@
 """The benchmark problems that come with the package, as frozen instances beside their known optimum.
 
 All have the same form: minimise f(x) subject to c_j(x) <= theta_j, for every theta in a box; theta = 0 is the
-classical problem. Four suites: "paper" (the 16 of the method's paper), "variant" (7 as the literature states
-them), "active" (10 in boxes where the limits bind) and "rough" (noise, kinks, several basins, failing designs).
+classical problem. Five suites: "paper" (the 16 of the method's paper), "variant" (7 as the literature states
+them), "active" (10 in boxes where the limits bind), "rough" (noise, kinks, several basins, failing designs) and
+"categorical" (2 with a choice of materials).
 `get("three_truss")` returns one, `names()` lists all.
 """
 
@@ -15,6 +16,7 @@ from typing import get_args
 
 from cbabo.errors import InputError
 from cbabo.problems.active import ACTIVE
+from cbabo.problems.materials import CATEGORICAL
 from cbabo.problems.paper import PAPER
 from cbabo.problems.rough import ROUGH
 from cbabo.problems.shipped import Optimum, ShippedProblem, Suite
@@ -22,7 +24,9 @@ from cbabo.problems.variant import VARIANT
 
 __all__ = ["Optimum", "ShippedProblem", "Suite", "get", "names"]
 
-_CATALOGUE: Mapping[str, ShippedProblem] = MappingProxyType({s.name: s for s in (*PAPER, *VARIANT, *ACTIVE, *ROUGH)})
+_CATALOGUE: Mapping[str, ShippedProblem] = MappingProxyType(
+    {s.name: s for s in (*PAPER, *VARIANT, *ACTIVE, *ROUGH, *CATEGORICAL)}
+)
 
 
 def get(name: str) -> ShippedProblem:

@@ -43,3 +43,7 @@ FIREFLY: Final = (
     "Gandomi, Yang and Alavi, Mixed variable structural optimization using firefly algorithm, Computers & "
     "Structures, 2011"
 )
+WELDED_BEAM: Final = (
+    "Ragsdell and Phillips, Optimal design of a class of welded structures using geometric programming, Journal of "
+    "Engineering for Industry, 1976"
+)

@@ -19,7 +19,7 @@ from cbabo.numerics import seeding
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems.noise import Noise
 
-Suite = Literal["paper", "variant", "active", "rough"]
+Suite = Literal["paper", "variant", "active", "rough", "categorical"]
 Function = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -67,11 +67,12 @@ class ShippedProblem:
     """Variables x1, x2, ...; objective f, to be minimised; constraints c1, c2, ...: each <= its limit."""
 
     suite: Suite
-    """Where it belongs: the paper's problems, the literature's variants, boxes in which limits bind, or rough functions."""
+    """Where it belongs: the paper's problems, the literature's variants, boxes in which limits bind, rough functions, or a choice
+    of materials."""
 
     function: Function
-    """Maps designs, n x d in natural units, to objective values, n, and the other outputs, n x (q - 1), without noise; NaN
-    where the simulator fails."""
+    """Maps designs, n x v in natural units, to objective values, n, and the other outputs, n x (q - 1), without noise; NaN
+    where the simulator fails. A label is its index."""
 
     source: str
     """The publication or the code that the formulas and bounds come from."""
@@ -127,7 +128,9 @@ class ShippedProblem:
         return self._evaluator(point)
 
     def evaluate_many(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return f (n) and c (n x (q - 1)), without noise, of designs, n x d in natural units; their legality is not checked.
+        """Return f (n) and c (n x (q - 1)), without noise, of designs, n x v in natural units; their legality is not checked.
+
+        A label is its index in the list of its variable.
 
         >>> from cbabo import problems
         >>> f, c = problems.get("three_truss").evaluate_many([[0.8, 0.4], [0.5, 0.5]])
@@ -135,7 +138,7 @@ class ShippedProblem:
         ((2,), (2, 3))
         """
         rows = np.asarray(X, dtype=np.float64)
-        d = self.problem.space.dimension
+        d = len(self.problem.variables)
         if rows.ndim != 2 or rows.shape[1] != d:
             raise InputError(
                 f"problem {self.name!r}: expected designs as n rows and {d} columns, got shape {rows.shape}; "

@@ -119,6 +119,8 @@ class Solver:
         self.z, self.z_std = posterior.z.numpy(), posterior.z_std.numpy()
         self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
         self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
+        space = posterior.problem.space
+        self._moving = space.of_numbers if space.categories else None
         f = self.goal * self.z[:, 0]
         self.price = max(float(np.median(f) - f.min()), TUNING.least_price)
 
@@ -129,7 +131,11 @@ class Solver:
 
     def best(self, bound: FloatArray, starts: int = TUNING.starts) -> Solution:
         """Return the best solution from several measured designs, or the least violating one."""
-        best = min((self.solve(bound, x) for x in self.starts(bound, starts)), key=lambda s: s.rank)
+        return self.best_from(bound, self.starts(bound, starts))
+
+    def best_from(self, bound: FloatArray, designs: Sequence[FloatArray]) -> Solution:
+        """Return the best solution from some designs, or the least violating one."""
+        best = min((self.solve(bound, x) for x in designs), key=lambda s: s.rank)
         return best if best.feasible else self.nearest(bound, best.x, np.ones_like(bound))
 
     def alternatives(self, bound: FloatArray, starts: int = TUNING.starts) -> list[Solution]:
@@ -213,6 +219,7 @@ class Solver:
             lambda x: -at_design.slope(x),
             start,
             region,
+            moving=self._moves(),
         )
         return self.at(bound, found.v, found.multipliers[: len(bound)])
 
@@ -232,12 +239,16 @@ class Solver:
             lambda v: np.column_stack([-at_design.slope(v[:d]) / unit[:, None], np.ones(len(unit))]),
             np.append(start, worst),
             Region(np.append(low, -TUNING.widest), np.append(high, max(worst, 0.0) + TUNING.widest)),
+            moving=self._moves(d),
         )
         return self.at(bound, found.v[:d])
 
-    def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
-        """Return the thresholds nearest to theta (k) that can be met with this probability; None if none can."""
-        found = self.meet(theta, probability, self.best(self.bound(theta[None])[0]).x)
+    def closest(self, theta: FloatArray, probability: float, start: FloatArray | None = None) -> FloatArray | None:
+        """Return the thresholds nearest to theta (k) that can be met with this probability; None if none can.
+
+        start: where the search begins; the best solution unless given.
+        """
+        found = self.meet(theta, probability, self.best(self.bound(theta[None])[0]).x if start is None else start)
         return None if found is None else found[1]
 
     def meet(
@@ -285,6 +296,7 @@ class Solver:
             np.append(start, most),
             Region(np.append(low, np.zeros(k)), np.append(high, most)),
             accuracy=ACCURACY**2,  # The value is a sum of squares.
+            moving=self._moves(*range(d, d + k)),
         )
         return found.v if float(slack(found.v).min()) >= -TUNING.feasible else None
 
@@ -302,14 +314,7 @@ class Solver:
         """Return measured designs that are good for these bounds (r), apart from each other."""
         violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
         order = np.argsort(self.goal * self.z[:, 0] + TUNING.violation * violation, kind="stable")
-        x = self.posterior.surrogates.x.numpy()
-        kept = [x[order[0]]]
-        for i in order[1 : TUNING.among]:
-            if len(kept) >= count:
-                break
-            if min(float(np.linalg.norm(x[i] - other)) for other in kept) > TUNING.apart:
-                kept.append(x[i])
-        return kept
+        return apart(self.posterior.surrogates.x.numpy(), order, count)
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r); or for many designs at once, all being b x r."""
@@ -362,6 +367,10 @@ class Solver:
         distance = np.abs(self.posterior.measured.x - x).max(1)
         return int(distance.argmin()) if len(distance) and distance.min() <= SAME_DESIGN else None
 
+    def _moves(self, *more: int) -> NDArray[np.int64] | None:
+        """Return which variables of a minimisation move, those after the design included; categories stay as they are."""
+        return None if self._moving is None else np.append(self._moving, np.array(more, dtype=np.int64))
+
     def at(self, bound: FloatArray, x: FloatArray, multipliers: FloatArray | None = None) -> Solution:
         """Return a design as a solution."""
         at_design = PosteriorAtDesign(self)
@@ -369,6 +378,17 @@ class Solver:
         return Solution(
             x, float(self.goal * at_design(x)[0][0]), float(np.max(at_design.excess(x, bound))), multipliers
         )
+
+
+def apart(x: FloatArray, order: NDArray[np.int64], count: int) -> list[FloatArray]:
+    """Return the first designs of x (n x d) in this order that are apart from each other, so many at most."""
+    kept = [x[order[0]]]
+    for i in order[1 : TUNING.among]:
+        if len(kept) >= count:
+            break
+        if min(float(np.linalg.norm(x[i] - other)) for other in kept) > TUNING.apart:
+            kept.append(x[i])
+    return kept
 
 
 class PosteriorAtDesign:

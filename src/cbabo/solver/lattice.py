@@ -2,12 +2,13 @@
 
 Symbols and shapes
     x        d       a design, unit cube; legal where its discrete variables have legal values
-    places   m lists of positions of legal values in the unit interval, ascending, one for each discrete variable
+    places   m lists of positions of legal values, one for each discrete variable: p numbers in the unit interval, ascending; of
+             a categorical variable p rows of the unit matrix, in its p columns of the unit cube
     c                candidates: combinations of legal values, with the continuous variables where they were
 
 Rounding a solution breaks the limits on which it lies, or gives objective away. Instead, combinations around it are compared by a
 cheap estimate, the continuous variables are solved again for the most promising ones, and moves of one step in every variable
-go on from the best until nothing changes.
+go on from the best until nothing changes. Categories have no order: every other one is a step away.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cbabo.domain.space import Real, Space
+from cbabo.domain.categorical import Categorical
+from cbabo.domain.space import AnyVariable, Discrete, Integer, Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
 
@@ -64,21 +66,35 @@ class Lattice:
     """The discrete variables of a space."""
 
     at: NDArray[np.int64]
-    """m, which variables they are."""
+    """Their columns in the unit cube."""
     places: tuple[FloatArray, ...]
     """m."""
     complete: bool
-    """Whether there are no others."""
+    """Whether there are no continuous variables."""
 
     @classmethod
     def of(cls, space: Space) -> Lattice | None:
         """Return the lattice of a space; None if all variables are continuous."""
-        at = [i for i, v in enumerate(space.variables) if not isinstance(v, Real)]
-        if not at:
+        return cls._of(space, (Integer, Discrete, Categorical))
+
+    @classmethod
+    def of_numbers(cls, space: Space) -> Lattice | None:
+        """Return the lattice of the variables that are numbers; None if there are none."""
+        return cls._of(space, (Integer, Discrete))
+
+    @classmethod
+    def of_categories(cls, space: Space) -> Lattice | None:
+        """Return the lattice of the categorical variables; None if there are none."""
+        return cls._of(space, (Categorical,))
+
+    @classmethod
+    def _of(cls, space: Space, kinds: tuple[type, ...]) -> Lattice | None:
+        some = [(v, at) for v, at in zip(space.variables, space.columns, strict=True) if isinstance(v, kinds)]
+        if not some:
             return None
-        some = [space.variables[i] for i in at]
-        places = tuple(v.to_unit(np.asarray(v.values, dtype=np.float64)) for v in some)
-        return cls(np.array(at), places, len(at) == space.dimension)
+        columns = np.concatenate([np.atleast_1d(np.arange(space.dimension)[at]) for _, at in some])
+        places = tuple(v.to_unit(_legal_values(v)) for v, _ in some)
+        return cls(columns, places, not space.continuous.any())
 
     def held(self, x: FloatArray) -> Region:
         """Return the region in which the discrete variables cannot move."""
@@ -99,11 +115,11 @@ class Lattice:
             )
             reach = max(reach, wide)
         cost, kept = np.zeros(1), np.zeros((1, 0))
-        for i, places in zip(self.at, self.places, strict=True):
-            index = float(np.interp(x[i], places, np.arange(len(places))))
-            near = np.arange(max(0, round(index) - reach), min(len(places), round(index) + reach + 1))
-            cost = (cost[:, None] + np.square(near - index)).ravel()
-            kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(places[near], len(kept))])
+        for places in self.places:
+            near, step = _near(places, x[self.at[kept.shape[1] :]], reach)
+            cost = (cost[:, None] + np.square(step)).ravel()
+            repeats = (len(kept),) if places.ndim == 1 else (len(kept), 1)
+            kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(places[near], repeats)])
             # Whatever follows, a combination that is dropped here has `most` others before it.
             order = np.argsort(cost, kind="stable")[:most]
             cost, kept = cost[order], kept[order]
@@ -111,10 +127,34 @@ class Lattice:
         designs[:, self.at] = kept
         return designs
 
+    def combinations(self) -> FloatArray:
+        """Return all combinations of legal values (c x columns), the first variable slowest."""
+        kept = np.zeros((1, 0))
+        for places in self.places:
+            rows = places.reshape(len(places), -1)
+            kept = np.column_stack([np.repeat(kept, len(rows), axis=0), np.tile(rows, (len(kept), 1))])
+        return kept
+
     @property
     def size(self) -> float:
         """How many combinations of legal values there are."""
         return float(np.prod([float(len(p)) for p in self.places]))
+
+
+def _legal_values(variable: AnyVariable) -> FloatArray:
+    if isinstance(variable, Categorical):
+        return variable.legal
+    return np.asarray(variable.values, dtype=np.float64)
+
+
+def _near(places: FloatArray, x: FloatArray, reach: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return which legal values are near x, whose first columns are this variable's, and how many steps away each is."""
+    if places.ndim > 1:
+        near = np.arange(len(places))
+        return near, np.asarray(near != x[: len(places)].argmax(), dtype=np.float64)
+    index = float(np.interp(x[0], places, np.arange(len(places))))
+    near = np.arange(max(0, round(index) - reach), min(len(places), round(index) + reach + 1))
+    return near, np.asarray(near - index, dtype=np.float64)
 
 
 def search(

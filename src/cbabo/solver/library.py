@@ -9,7 +9,9 @@ Symbols and shapes, in units of the standardised outputs, as in `continuous`; m 
 
 How thresholds are answered, all at once:
 1. One program is solved from the nearest entry, and one from the best entry whose design obeys these bounds too: the Lagrangian
-   quadratic, outputs linear, bounds less margins. The better result, by the posterior means, goes on.
+   quadratic, outputs linear, bounds less margins. The better result, by the posterior means, goes on. Where variables are
+   categorical, two more are solved for each combination of categories, from such entries of its own, and the best results of a
+   few combinations go on; which of them is the answer is decided after step 2.
 2. It is corrected a few times, with means and derivatives at its own design, margins as they are needed there, and the entry's H.
    A growing multiple of the unit matrix is added to H: the first corrections improve the objective, the last ones only remove the
    violations that the linearised outputs left, which are large in standard deviations.
@@ -19,8 +21,8 @@ How thresholds are answered, all at once:
 
 Programs have no rows for requirements that come near their bounds in no entry, and outputs that only these ask for are not
 evaluated before step 3. Standard deviations are computed where a requirement comes close to its bound, and are the entry's
-elsewhere; the objective's is computed in step 3. Discrete variables keep the values of the entry. The failure probability is one
-output more, with a bound of its own and no margin.
+elsewhere; the objective's is computed in step 3. Discrete variables and categories stay as the entry has them. The failure
+probability is one output more, with a bound of its own and no margin.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from cbabo.domain.query import Query
-from cbabo.domain.space import Real
 from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK
 from cbabo.solver.batched import BatchedPosterior
+from cbabo.solver.combinations import Combinations
 from cbabo.solver.continuous import Solver, SolverAnswer
 
 
@@ -84,6 +86,12 @@ class FastMapTuning:
     """How often entries are compared with answers from the other entries: better ones spread to their neighbours."""
     gain: float = 1e-4
     """Least gain of the objective, in standardised units, for which an entry is replaced."""
+    combinations: int = 8
+    """Combinations of categories at most from whose entries programs are solved: the most frequent ones of the library."""
+    kept_combinations: int = 3
+    """Combinations whose results are corrected: first programs from far entries say little about more."""
+    kept_margin: float = 0.5
+    """Share of its margins that a corrected result must keep to be compared by its objective alone."""
     penalty: float = 10.0
     """What a unit of violation costs in a program, in the largest multiplier plus one."""
 
@@ -137,7 +145,8 @@ class FastMap:
         self.goal = solver.goal
         self._penalty = TUNING.penalty * (1.0 + float(library.multipliers.max()))
         space = solver.posterior.problem.space
-        self.free = np.array([isinstance(v, Real) for v in space.variables], dtype=np.float64)
+        self.free = space.continuous.astype(np.float64)
+        self.combinations = Combinations.of(space, library.x, TUNING.combinations)
 
     @cached_property
     def entry_probability(self) -> FloatArray:
@@ -239,12 +248,7 @@ class FastMap:
         margin = np.zeros((len(library.theta), len(batched.output)))
         margin[:, :r] = library.margin[:, self.near]
         mean, slope = library.mean[:, batched.columns], library.slope[:, batched.columns]
-        distance = cdist(theta, library.theta, "sqeuclidean")
-        if without is not None:
-            distance[np.arange(len(theta)), without] = np.inf
-        nearest = distance.argmin(1)
-        good = self._entries(solver.bound(theta), without)
-        near = np.column_stack([nearest, np.where(good < 0, nearest, good)])
+        near = self._starts(theta, without)
         at, rows = near.ravel(), np.repeat(np.arange(len(theta)), near.shape[1])
         goal = bound[rows] - margin[at]
         held = np.zeros_like(goal)
@@ -259,8 +263,9 @@ class FastMap:
             (TUNING.rough_guesses, TUNING.rough_iterations),
         )
         merit = self._merit(batched, goal, batched.mean(x)).reshape(near.shape)
-        equal = merit <= merit.min(1, keepdims=True) + TUNING.equal
-        best = equal.argmax(1) + np.arange(len(theta)) * near.shape[1]  # The nearest entry's, where both are equal.
+        best = self.combinations.kept(near, merit, TUNING.kept_combinations, TUNING.equal)
+        each, bound = best.shape[1], np.repeat(bound, best.shape[1], axis=0)
+        best = (best + np.arange(len(theta))[:, None] * near.shape[1]).ravel()
         x, lam, start = x[best], lam[best], at[best]
         H, margin, std = library.curvature[start], margin[start], library.std[start][:, batched.outputs]
         kept = lam
@@ -273,9 +278,28 @@ class FastMap:
             x, lam = self._program(x, z, J, H + more * eye, bound - margin, lam)
             if more < TUNING.restoring:
                 kept = lam
+        if each > 1:
+            corrected = self._merit(batched, bound - TUNING.kept_margin * margin, batched.mean(x)).reshape(-1, each)
+            chosen = corrected.argmin(1) + np.arange(len(theta)) * each
+            x, kept, start = x[chosen], kept[chosen], start[chosen]
         multipliers = np.zeros((len(x), library.margin.shape[1]))
         multipliers[:, self.near] = kept[:, :r]
         return x, multipliers, start
+
+    def _starts(self, theta: FloatArray, without: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Return the entries (b x starts) from which thresholds are answered; without: as in `solve`."""
+        distance = cdist(theta, self.library.theta, "sqeuclidean")
+        if without is not None:
+            distance[np.arange(len(theta)), without] = np.inf
+        nearest = distance.argmin(1)
+        good = self._entries(self.solver.bound(theta), without)
+        starts = [nearest, np.where(good < 0, nearest, good)]
+        for entries in self.combinations.groups:
+            own = entries[distance[:, entries].argmin(1)]
+            own = np.where(np.isfinite(distance[np.arange(len(theta)), own]), own, nearest)
+            good = self._entries(self.solver.bound(theta), without, entries)
+            starts += [own, np.where(good < 0, own, good)]
+        return np.column_stack(starts)
 
     def _program(
         self,
@@ -307,10 +331,12 @@ class FastMap:
         over = batched.sign * mean[:, batched.output] - bound
         return np.asarray(self.goal * mean[:, 0] + self._penalty * np.clip(over, 0.0, None).sum(1))
 
-    def _entries(self, bound: FloatArray, without: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def _entries(
+        self, bound: FloatArray, without: NDArray[np.int64] | None = None, among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
         """Return the best entry whose design keeps its margins within these bounds (b x r), b; -1 where none does.
 
-        without: for each of them an entry (b) that is left out.
+        without: for each of them an entry (b) that is left out; among: the only entries that count, all unless given.
         """
         library, solver = self.library, self.solver
         needed = solver.sign * library.mean[:, solver.output] + library.margin
@@ -319,6 +345,8 @@ class FastMap:
             obeyed &= needed[:, j] <= bound[:, j : j + 1]
         if without is not None:
             obeyed[np.arange(len(bound)), without] = False
+        if among is not None:
+            obeyed[:, np.setdiff1d(np.arange(len(needed)), among)] = False
         value = np.where(obeyed, solver.goal * library.mean[:, 0], np.inf)
         return np.where(obeyed.any(1), value.argmin(1), -1)
 

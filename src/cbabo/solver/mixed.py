@@ -27,12 +27,6 @@ _VIOLATION = 1e3
 """What a unit of violation weighs against a unit of the objective where no continuous variable can remove it."""
 
 
-def solver_for(posterior: Posterior) -> Solver:
-    """Return the solver for a posterior's problem."""
-    lattice = Lattice.of(posterior.problem.space)
-    return Solver(posterior) if lattice is None else MixedSolver(posterior, lattice)
-
-
 @dataclass(frozen=True, eq=False)
 class _Met:
     """A design and the thresholds that it meets."""
@@ -102,15 +96,15 @@ class MixedSolver(Solver):
                 worse = best is not None and not (found.feasible and found.objective < best.objective)
                 if best is not None and best.probability >= probability - PROBABILITY_SLACK and worse:
                     break
-                best = _better(best, self._with_own_margins(bound, found, probability), probability)
+                best = better_answer(best, self._with_own_margins(bound, found, probability), probability)
         if best is None or best.probability < probability - PROBABILITY_SLACK:
-            best = _better(best, self._as_answer(bound, self.nearest(bound, relaxed.x, std)), probability)
+            best = better_answer(best, self._as_answer(bound, self.nearest(bound, relaxed.x, std)), probability)
         return best
 
-    def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
+    def closest(self, theta: FloatArray, probability: float, start: FloatArray | None = None) -> FloatArray | None:
         """Return the thresholds nearest to theta (k) that a legal design meets with this probability; None if none does."""
         bound = self.bound(theta[None])[0]
-        start = self._free.best(bound).x
+        start = self._free.best(bound).x if start is None else start
         relaxed = self._free.meet(theta, probability, start)
         free = _Met(start, theta) if relaxed is None else _Met(*relaxed)
         rise = (self.bound((theta + SOLVER.theta_step)[None])[0] - bound) / SOLVER.theta_step
@@ -204,7 +198,7 @@ class MixedSolver(Solver):
         return SolverAnswer(solution.x, solution.objective, chance, multipliers=solution.multipliers)
 
 
-def _better(a: SolverAnswer | None, b: SolverAnswer, probability: float) -> SolverAnswer:
+def better_answer(a: SolverAnswer | None, b: SolverAnswer, probability: float) -> SolverAnswer:
     """Return the better one: by objective if both are probable enough, else by probability."""
     if a is None:
         return b

@@ -146,7 +146,7 @@ class StudyStore:
 
     # ---- writing
 
-    def plan(self, points: Sequence[Mapping[str, float]], steps: int, state: bytes) -> None:
+    def plan(self, points: Sequence[Mapping[str, Any]], steps: int, state: bytes) -> None:
         """Store a batch of proposals and the learner's state after it, both or neither."""
         study = self.record.id
 
@@ -193,7 +193,7 @@ class StudyStore:
 
     def start(
         self,
-        point: Mapping[str, float],
+        point: Mapping[str, Any],
         kind: Kind,
         *,
         started: bool,

@@ -15,10 +15,11 @@ from typing import Any
 
 import pandas as pd
 
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import sem_column
 from cbabo.domain.parts import Reading, count_parts, part_name, taken_apart
 from cbabo.domain.problem import RESERVED, Problem
-from cbabo.domain.space import Point
+from cbabo.domain.space import AnyVariable, Point
 from cbabo.errors import InputError, shown
 from cbabo.evaluators.outputs import checked_sem, missing, output_number
 
@@ -59,7 +60,7 @@ def check_rows(
     problem: Problem,
     table: pd.DataFrame | str | Path,
     columns: Mapping[str, str] | None,
-    known: Iterable[tuple[Mapping[str, float], Mapping[str, float]]],
+    known: Iterable[tuple[Mapping[str, Any], Mapping[str, float]]],
 ) -> CheckedRows:
     """Read a table whose columns are the variables and outputs, after renaming `columns` (theirs to ours).
 
@@ -83,8 +84,8 @@ def check_rows(
     return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new))
 
 
-def _key(problem: Problem, point: Mapping[str, float], outputs: Mapping[str, Reading]) -> str:
-    values = [float(point[name]) for name in problem.space.names]
+def _key(problem: Problem, point: Mapping[str, Any], outputs: Mapping[str, Reading]) -> str:
+    values = problem.space.array([point])[0].tolist()
     numbers, _ = taken_apart(outputs)
     return json.dumps(values + [numbers[part] for name in problem.outputs for part in _columns_of(name, numbers)])
 
@@ -120,7 +121,7 @@ def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> 
 def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[str, Reading]]:
     if cells.get("state") in ("failed", "running"):
         raise InputError(f"it is a {cells['state']} evaluation, not a measurement")
-    point = problem.space.check({name: _number(name, cells[name]) for name in problem.space.names})
+    point = problem.space.check({v.name: _cell(v, cells[v.name]) for v in problem.variables})
     outputs: dict[str, Reading] = {
         part: _with_error(part, _number(part, cells[part]), cells)
         for name in problem.outputs
@@ -143,6 +144,15 @@ def _with_error(name: str, number: float, cells: Mapping[str, Any]) -> Reading:
         return number
     sem = output_number(sem_column(name), sem)
     return number if math.isnan(sem) else {"value": number, "sem": checked_sem(name, sem)}
+
+
+def _cell(variable: AnyVariable, value: Any) -> float | str:
+    """Return the value of a variable; a label that looks like a number may have been read as one."""
+    if not isinstance(variable, Categorical):
+        return _number(variable.name, value)
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+        raise InputError(f"{variable.name} is empty; expected a label")
+    return value.strip() if isinstance(value, str) else f"{value}"
 
 
 def _number(name: str, value: Any) -> float:

@@ -204,7 +204,7 @@ class Study:
             raise StudyError("ask: every design of this space was asked for already; there is none left to evaluate")
         return trials
 
-    def ask_at(self, point: Mapping[str, float]) -> Trial:
+    def ask_at(self, point: Mapping[str, Any]) -> Trial:
         """Request this design, to be measured by hand; it does not count against the budget and stays pending until told."""
         self._store.refresh()
         return self._store.start(self.problem.space.check(point), "refine", started=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.decisions import tradeoff, wish
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
@@ -67,10 +68,10 @@ def problem_record(problem: Problem) -> dict[str, Any]:
             "name": v.name,
             "unit": v.unit,
             "type": v.type,
-            "low": v.low,
-            "high": v.high,
+            "low": None if isinstance(v, Categorical) else v.low,
+            "high": None if isinstance(v, Categorical) else v.high,
             "log": bool(getattr(v, "log", False)),
-            "values": list(v.values) if v.type == "discrete" else None,
+            "values": list(v.values or ()) if v.type in ("discrete", "categorical") else None,
         }
         for v in problem.variables
     ]

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
@@ -361,11 +362,12 @@ def _ranges(problem: Problem) -> Tensor:
 
 
 def _ratio(problem: Problem) -> Tensor:
-    """Return log(upper / lower bound) of every variable (d); 0 where bounds are not positive or its scale is logarithmic."""
-    return torch.tensor(
-        [
-            np.log(v.high / v.low) if v.low > 0 and not getattr(v, "log", False) else 0.0
-            for v in problem.space.variables
-        ],
-        dtype=torch.float64,
-    )
+    """Return log(upper / lower bound) of every variable (d); 0 where bounds are not positive or its scale is logarithmic.
+
+    A category has none either.
+    """
+    space, found = problem.space, torch.zeros(problem.space.dimension, dtype=torch.float64)
+    for v, at in zip(space.variables, space.columns, strict=True):
+        if not isinstance(v, Categorical) and v.low > 0 and not getattr(v, "log", False):
+            found[at] = np.log(v.high / v.low)
+    return found

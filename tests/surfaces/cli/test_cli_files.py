@@ -59,6 +59,15 @@ def test_check_says_what_the_file_states(cli: Any, folder: Path) -> None:
     assert not (folder / "beam.db").exists()
 
 
+def test_check_lists_labels_and_refuses_others(cli: Any) -> None:
+    words = ("check", "study.yaml", "--set")
+    out = cli(*words, "problem.variables.1={name: ribs, type: categorical, values: [one, 'two three']}").out
+    assert "categorical" in out
+    assert "one, two three" in out
+    wrong = cli(*words, "problem.variables.1={name: ribs, type: categorical, values: [1, 2]}", code=2)
+    assert "variable 'ribs': a label must be text, got 1; write it in quotes" in wrong.err
+
+
 def test_check_tries_the_simulator(cli: Any) -> None:
     out = cli("check", "study.yaml", "--try").out
     assert "outputs at width=2, ribs=2" in out
@@ -81,7 +90,10 @@ def test_check_without_an_evaluator(cli: Any) -> None:
     [
         ("problem.variables.0.low=5", "'width': low must be below high, got low=5.0, high=3.0"),
         ("problem.variables.0.hihg=5", "problem.variables.0.hihg: unknown key"),
-        ("problem.variables.0.type=categorical", "categorical variables are not supported"),
+        (
+            "problem.variables.0.type=category",
+            "the type must be real, integer, discrete or categorical, got 'category'",
+        ),
         ("problem.objective=[a, b]", "several objectives are not supported"),
         ("problem.constraints.0.sense='='", "equality constraints are not supported"),
         ("problem.constraints.1=frequency > [2..6]", "only <= and >= are supported"),

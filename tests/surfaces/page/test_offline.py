@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Window, window
-from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
+from cbabo import Categorical, Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
 from cbabo.decisions.wish import Wish
 from cbabo.domain.evaluations import Evaluation, Evaluations
@@ -26,9 +26,11 @@ from cbabo.surrogate import gp
 from learned import QUICK, Simulate, edged, evaluated, model_of
 from page.conftest import write
 from simulators import (
+    bar,
     lattice,
     make_beam,
     mirrored,
+    simulate_bar,
     simulate_beam,
     simulate_lattice,
     simulate_mirrored,
@@ -65,6 +67,7 @@ PROBLEMS = {
     "mirrored": (mirrored, simulate_mirrored),
     "lattice": (lattice, simulate_lattice),
     "mixed": (mixed, simulate_mixed),
+    "materials": (bar, simulate_bar),
 }
 
 
@@ -141,8 +144,9 @@ def test_the_page_agrees_with_python_on_hundreds_of_thresholds(
     with window(chromium, offline=True) as shown:
         opened(shown, write(model, tmp_path / f"{name}.html"))
         found = shown.page.evaluate("rows => explorer.answers.many(rows)", thresholds.tolist())
-    ranges = np.array([v.high - v.low for v in model.problem.variables])
-    points = np.array([answer["point"] for answer in found])
+    space = model.problem.space
+    ranges = np.array([1.0 if isinstance(v, Categorical) else v.high - v.low for v in model.problem.variables])
+    points = space.array([dict(zip(space.names, answer["point"], strict=True)) for answer in found])
     assert np.abs((points - expected.points) / ranges).max() < 1e-6
     spread = np.ptp(model.evaluations.complete.y, axis=0)
     for part, moment in zip(("mean", "std"), expected.moments, strict=True):

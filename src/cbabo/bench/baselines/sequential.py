@@ -180,6 +180,10 @@ def measure(
     shipped: ShippedProblem, seed: int, thresholds: FloatArray, rows: Sequence[int], strategy: Strategy
 ) -> dict[str, float | list[float]]:
     """Spend 170 evaluations and 2 more each on these rows of the thresholds (t x m); return the measures of a campaign row."""
+    if shipped.problem.space.categories:
+        raise InputError(
+            f"baselines: expected a problem whose variables are numbers, got {shipped.name!r} with categorical ones; leave it out"
+        )
     data = initial_data(shipped, seed)
     with one_thread():
         warm = fitted(*data.tensors).hyperparameters

@@ -14,6 +14,7 @@ problem:
     - {name: height, type: real, low: 40, high: 200, unit: mm}     # log: true spreads it on a logarithmic scale
     - {name: wall, type: discrete, values: [3, 4, 5, 6, 8, 10], unit: mm}
     - {name: ribs, type: integer, low: 0, high: 4}
+    # one of several labels without an order: {name: material, type: categorical, values: [steel, aluminium, titanium]}
   objective: {name: mass, unit: kg, direction: minimize}           # or maximize; or short: "minimize mass [kg]"
   constraints:                    # limits on outputs: [low..high] where a limit may still move, one number where not
     - stress <= [80..250] MPa

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError, RunStoppedError, StorageError
 from cbabo.evaluators.execution import Execution
@@ -112,7 +113,7 @@ def check_storage(
 def _attempt(problem: Problem, simulator: Simulator) -> None:
     """Evaluate the centre of the space and show what came."""
     point = problem.space.points([[0.5] * problem.space.dimension])[0]
-    where = ", ".join(f"{name}={value:.6g}" for name, value in point.items())
+    where = ", ".join(f"{name}={value if isinstance(value, str) else f'{value:.6g}'}" for name, value in point.items())
     execution = Execution(timeout=simulator.timeout, retries=simulator.retries)
     with simulator_output(), execution.executor(simulator.evaluate) as executor:
         outcome = execution.evaluate(executor, simulator.evaluate, point, problem.outputs, 0)
@@ -136,9 +137,12 @@ def _warn_of_strangers(problem: Problem, evaluator: EvaluatorSpec) -> None:
 
 
 def _variables(problem: Problem) -> pd.DataFrame:
-    rows = [
-        {"name": v.name, "type": v.type, "low": v.low, "high": v.high, "unit": v.unit} for v in problem.space.variables
-    ]
+    rows: list[dict[str, Any]] = []
+    for v in problem.variables:
+        ends = ("", "") if isinstance(v, Categorical) else (v.low, v.high)
+        rows.append({"name": v.name, "type": v.type, "low": ends[0], "high": ends[1], "unit": v.unit})
+        if problem.space.categories:
+            rows[-1]["labels"] = ", ".join(v.values) if isinstance(v, Categorical) else ""
     return pd.DataFrame(rows)
 
 

@@ -175,11 +175,17 @@ class VariableRow {
     const { name, low, high, unit } = variable;
     this.element = el("div", { class: "row", role: "row" }, el("span", { role: "rowheader" }, name, unit ? el("small", {}, ` ${unit}`) : null),
       el("span", { class: "bar", "aria-hidden": "true" }, ...Object.values(this.bar)), this.value,
-      el("small", { class: "number", role: "cell" }, `${short(low)} to ${short(high)}`));
+      el("small", { class: "number", role: "cell" }, variable.type === "categorical" ? `one of ${variable.values.length}` : `${short(low)} to ${short(high)}`));
+    if (variable.type === "categorical") this.element.title = variable.values.join(", ");
   }
 
   show(value) {
-    const { low, high, log, type } = this.variable;
+    const { low, high, log, type, values } = this.variable;
+    if (type === "categorical") {
+      this.bar.dot.style.left = `${(100 * (values.indexOf(value) + 0.5)) / values.length}%`;
+      say(this.value, value);
+      return;
+    }
     const shown = Math.abs(value) < 1e-7 * (high - low) ? 0 : value;
     const share = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
     this.bar.dot.style.left = `${100 * share}%`;

@@ -17,7 +17,7 @@ export class Library {
     this.aim = stated.probability;
     for (const name of ["theta", "x", "mean", "std", "slope", "curvature", "multipliers", "margin"]) this[name] = decoded(stated[name]);
     this.failures = stated.failure_model ? new Surrogates(stated.failure_model.surrogates, tuning) : null;
-    this.d = problem.variables.length;
+    this.d = problem.d;
     this.outputs = problem.outputs.length;
     this.q = this.outputs + (this.failures ? 1 : 0);
     this.r = problem.requirements.length;
@@ -38,7 +38,7 @@ export class Library {
       return Math.max(wide, sure * largest);
     });
     this.penalty = penalty * (1 + Math.max(...this.multipliers));
-    this.free = problem.variables.map((v) => v.type === "real");
+    this.free = problem.columns.map(({ variable }) => variable.type === "real");
     this.discrete = this.free.includes(false);
     this.program = new QuadraticProgram(this.d, this.output.length, tuning.programs);
     const [z, s] = [decoded(stated.measured.z), decoded(stated.measured.z_std)];
@@ -167,10 +167,12 @@ export class Library {
     return this.allExact && design !== null;
   }
 
-  #bestEntry(bound) {
+  // entries: among which it is sought; all unless given.
+  #bestEntry(bound, entries = null) {
     let best = -1;
     let least = Infinity;
-    for (let e = 0; e < this.m; e++) {
+    for (let i = 0; i < (entries?.length ?? this.m); i++) {
+      const e = entries ? entries[i] : i;
       const value = this.goal * this.mean[e * this.q];
       if (value < least && this.#keeps(e, bound)) [best, least] = [e, value];
     }
@@ -206,21 +208,40 @@ export class Library {
   #solved(asked) {
     const { d, q, outputs } = this;
     const { corrections, margin_corrections } = this.tuning.fast_map;
-    const count = asked.length;
-    const states = this.#nearest(asked);
-    const side = () => Float64Array.from(states.flatMap((s) => Array.from(s.x)));
+    const kept = this.#nearest(asked);
+    const states = kept.flat();
+    const count = states.length;
+    const limits = kept.flatMap((some, b) => some.map(() => asked[b]));
+    const side = (some) => Float64Array.from(some.flatMap((s) => Array.from(s.x)));
     corrections.forEach((more, i) => {
-      const x = side();
+      const x = side(states);
       const { z, J } = this.#seen(x, count);
-      if (i < margin_corrections) this.#keepMargins(states, asked, x, z);
+      if (i < margin_corrections) this.#keepMargins(states, limits, x, z);
       states.forEach((state, b) => {
         const H = part(this.curvature, state.entry, d * d).map((h, e) => (e % (d + 1) === 0 ? h + more : h));
-        const goal = asked[b].goal.map((t, j) => t - state.margin[j]);
+        const goal = limits[b].goal.map((t, j) => t - state.margin[j]);
         Object.assign(state, this.#step(state.x, part(z, b, q), part(J, b, q * d), H, goal, state.lam));
       });
     });
-    const { z, s } = this.surrogates.moments(side(), count); // They are shown, so that all are needed.
-    return states.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
+    const best = count > asked.length ? this.#bestCorrected(kept, limits, side(states)) : states;
+    const { z, s } = this.surrogates.moments(side(best), best.length); // They are shown, so that all are needed.
+    return best.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
+  }
+
+  // The best of the combinations of categories that were corrected, for each.
+  #bestCorrected(kept, limits, x) {
+    const means = this.#means(x, limits.length);
+    kept.flat().forEach((state, b) => {
+      const goal = limits[b].goal.map((t, j) => t - this.tuning.fast_map.kept_margin * state.margin[j]);
+      state.merit = this.#merit(part(means, b, this.q), goal);
+    });
+    return kept.map((some) => some.reduce((best, state) => (state.merit < best.merit ? state : best)));
+  }
+
+  // The objective of means, and a penalty for broken bounds.
+  #merit(z, goal) {
+    const over = goal.reduce((sum, bound, j) => sum + Math.max(this.sign[j] * z[this.output[j]] - bound, 0), 0);
+    return this.goal * z[0] + this.penalty * over;
   }
 
   // Margins as they are needed at the designs x: standard deviations are computed where a bound is so close that they matter.
@@ -241,35 +262,58 @@ export class Library {
     });
   }
 
-  // One program from the nearest entry, and one from the best that obeys these bounds too; the better result by the means.
+  // One program from the nearest entry, and one from the best that obeys these bounds too, also of each combination of categories;
+  // the best result by the means, and the best ones of a few other combinations.
   #nearest(asked) {
     const { q } = this;
     const tries = asked.map(({ theta, bound, goal }) => this.#starts(theta, bound).map((entry) => this.#tried(entry, goal)));
     const flat = tries.flat();
     const means = this.#means(Float64Array.from(flat.flatMap((t) => Array.from(t.x))), flat.length);
-    flat.forEach((t, b) => {
-      const z = part(means, b, q);
-      const over = t.goal.reduce((sum, bound, j) => sum + Math.max(this.sign[j] * z[this.output[j]] - bound, 0), 0);
-      t.merit = this.goal * z[0] + this.penalty * over;
-    });
+    flat.forEach((t, b) => (t.merit = this.#merit(part(means, b, q), t.goal)));
+    const { equal, kept_combinations } = this.tuning.fast_map;
+    const combinations = this.#combinations();
     return tries.map((some) => {
       const least = Math.min(...some.map((t) => t.merit));
-      return some.find((t) => t.merit <= least + this.tuning.fast_map.equal);
+      const kept = [some.find((t) => t.merit <= least + equal)];
+      while (kept.length < Math.min(kept_combinations, combinations.length)) {
+        const others = some.filter((t) => kept.every((k) => this.combination[k.entry] !== this.combination[t.entry]));
+        if (!others.length) break;
+        kept.push(others.reduce((best, t) => (t.merit < best.merit ? t : best)));
+      }
+      return kept;
     });
   }
 
   #starts(theta, bound) {
     const nearest = this.#nearestEntry(theta);
     const good = this.#bestEntry(bound);
-    return [nearest, good < 0 ? nearest : good];
+    const ofCombinations = this.#combinations().flatMap((entries) => {
+      const own = this.#nearestEntry(theta, entries);
+      const best = this.#bestEntry(bound, entries);
+      return [own, best < 0 ? own : best];
+    });
+    return [nearest, good < 0 ? nearest : good, ...ofCombinations];
   }
 
-  #nearestEntry(theta) {
+  // The entries of each combination of categories, the most frequent first, then the first; none without categories.
+  #combinations() {
+    if (this.groups) return this.groups;
+    const groups = new Map();
+    const columns = this.problem.columns.flatMap(({ label }, c) => (label === null ? [] : [c]));
+    this.combination = Array.from({ length: this.m }, (_, e) => columns.map((c) => this.x[e * this.d + c]).join());
+    if (columns.length) this.combination.forEach((key, e) => groups.set(key, [...(groups.get(key) ?? []), e]));
+    this.groups = [...groups.values()].sort((a, b) => b.length - a.length).slice(0, this.tuning.fast_map.combinations);
+    return this.groups;
+  }
+
+  // entries: among which it is sought; all unless given.
+  #nearestEntry(theta, entries = null) {
     const k = theta.length;
     let [nearest, least] = [0, Infinity];
-    for (let e = 0; e < this.m; e++) {
+    for (let i = 0; i < (entries?.length ?? this.m); i++) {
+      const e = entries ? entries[i] : i;
       let distance = 0;
-      for (let i = 0; i < k; i++) distance += (theta[i] - this.theta[e * k + i]) ** 2;
+      for (let c = 0; c < k; c++) distance += (theta[c] - this.theta[e * k + c]) ** 2;
       if (distance < least) [nearest, least] = [e, distance];
     }
     return nearest;

@@ -18,7 +18,7 @@ export class DesignMap {
     if (this.library) return this.library.answers(rows);
     const theta = Float64Array.from(rows.flatMap((row) => this.problem.inBox(this.problem.theta(row))));
     const x = this.network.designs(theta, rows.length);
-    const d = this.problem.variables.length;
+    const { d } = this.problem;
     return rows.map((_, b) => ({ x: x.subarray(b * d, (b + 1) * d) }));
   }
 }

@@ -24,6 +24,11 @@ export class Problem {
         at: this.movable.indexOf(constraint),
       })),
     );
+    // The columns of the unit cube: one for each variable, of a categorical one as many as it has labels.
+    this.columns = this.variables.flatMap((variable) =>
+      variable.type === "categorical" ? variable.values.map((label) => ({ variable, label })) : [{ variable, label: null }],
+    );
+    this.d = this.columns.length;
     this.goal = this.objective.direction === "minimize" ? 1 : -1;
   }
 
@@ -90,17 +95,28 @@ export class Problem {
 
   // Legal natural values of one design in the unit cube, and the legal design itself.
   legal(x) {
-    const point = this.variables.map((v, i) => natural(v, Math.min(Math.max(x[i], 0), 1)));
-    const unit = this.variables.map((v, i) => (v.type === "real" ? x[i] : (point[i] - v.low) / (v.high - v.low)));
+    let column = 0;
+    const point = [];
+    const unit = this.variables.flatMap((v, i) => {
+      const own = Array.from(x.slice(column, column + (v.type === "categorical" ? v.values.length : 1)));
+      column += own.length;
+      point.push(v.type === "categorical" ? v.values[own.indexOf(Math.max(...own))] : natural(v, Math.min(Math.max(own[0], 0), 1)));
+      return v.type === "real" ? own : placed(v, point[i]);
+    });
     return { point, unit };
   }
 
   // Where a design lies in the unit cube.
   unit(point) {
-    return this.variables.map((v, i) =>
-      v.log ? Math.log(point[i] / v.low) / Math.log(v.high / v.low) : (point[i] - v.low) / (v.high - v.low),
-    );
+    return this.variables.flatMap((v, i) => placed(v, point[i]));
   }
+}
+
+// The columns of one variable's value in the unit cube.
+function placed(variable, value) {
+  const { low, high, log, type, values } = variable;
+  if (type === "categorical") return values.map((label) => (label === value ? 1 : 0));
+  return [log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low)];
 }
 
 function natural(variable, u) {

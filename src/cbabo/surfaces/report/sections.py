@@ -13,8 +13,10 @@ from cbabo.answering.predict import Answers
 from cbabo.answering.quality import LEVELS, leave_one_out, maxima_advice
 from cbabo.decisions.recommend import Intent
 from cbabo.decisions.tradeoff import Curve, across, along, placed
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
+from cbabo.domain.space import AnyVariable
 from cbabo.errors import InputError
 from cbabo.model import Model
 from cbabo.surfaces.document import units
@@ -28,7 +30,7 @@ _DETAIL = 21
 
 def problem_section(problem: Problem) -> Markup:
     """State the problem."""
-    variables = [(v.name, v.type, float(v.low), float(v.high), v.unit) for v in problem.variables]
+    variables = [(v.name, v.type, *_range(v), v.unit) for v in problem.variables]
     goal = problem.objective
     limits = [
         (
@@ -49,6 +51,18 @@ def problem_section(problem: Problem) -> Markup:
     )
 
 
+def _range(variable: AnyVariable) -> tuple[float | str, float | str]:
+    """Return where a variable may lie; its labels in place of bounds."""
+    if isinstance(variable, Categorical):
+        return ", ".join(variable.values), ""
+    return float(variable.low), float(variable.high)
+
+
+def _shown(value: float | str) -> float | str:
+    """Return a number or a label as tables show it."""
+    return value if isinstance(value, str) else float(value)
+
+
 def evaluations_section(evaluations: Evaluations) -> Markup:
     """Count the evaluations, show the best one, and list failures with their reasons."""
     counts = (
@@ -65,7 +79,7 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
             tag("h2", "Evaluations"), tag("p", f"{counts}; no measured design obeys the nominal limits."), failures
         )
     unit = units(problem)
-    rows = [(v.name, float(best.point[v.name]), v.unit) for v in problem.variables]
+    rows: list[tuple[str, float | str, str]] = [(v.name, _shown(best.point[v.name]), v.unit) for v in problem.variables]
     rows += [(name, best.outputs[name], unit[name]) for name in problem.outputs]
     return joined(
         tag("h2", "Evaluations"),
@@ -93,7 +107,7 @@ def answers_section(answers: Answers) -> Markup:
             if (kind := standing(float(slack), answer.outputs[output].std, c.scale)) != "slack"
         ]
         chance = f"{100 * answer.probability_feasible:.1f} %"
-        values = [*answer.thresholds.values(), *(float(v) for v in answer.point.values())]
+        values = [*answer.thresholds.values(), *(_shown(v) for v in answer.point.values())]
         chances = [chance, f"{100 * answer.probability_success:.1f} %"] if fails else [chance]
         rows.append((*values, answer.objective.mean, answer.objective.std, *chances, answer.status, ", ".join(stands)))
     note = f"By the model of {len(model.evaluations.complete)} measured designs."

@@ -17,6 +17,8 @@ MOST_ROWS = 10_000
 MOST_SOLVED = 500
 """Thresholds that one request may ask about without."""
 Limits = dict[str, float]
+Design = dict[str, float | str]
+"""Values by variable name, labels where variables are categorical."""
 WholeNumber = Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v)]
 """A whole number as JSON has it, where 2.0 is one."""
 
@@ -164,7 +166,7 @@ class AnswerRecord(Body):
     limits: Limits
     closest_limits: Limits
     """The closest limits that can be met, where the limits asked for cannot; else empty."""
-    design: dict[str, float]
+    design: Design
     outputs: list[OutputEstimate]
     noise: list[OutputNoise]
     """Of every output whose repeated measurements differ."""
@@ -205,7 +207,7 @@ class RecommendationRecord(Body):
     probability_feasible: float
     warnings: list[Warned]
     changes: list[Change]
-    design: dict[str, float]
+    design: Design
     alternatives: list[Alternative]
 
 
@@ -213,7 +215,7 @@ class Pending(Body):
     """A design that awaits its outputs."""
 
     id: int
-    point: dict[str, float]
+    point: Design
 
 
 class Unfinished(Pending):
@@ -294,7 +296,7 @@ class StatusRecord(Body):
     """What the last audit found, and when; null if there was none."""
     best_objective: float | None
     best_evaluation: int | None
-    best_design: dict[str, float]
+    best_design: Design
     best_outputs: dict[str, float]
     pending: list[Unfinished]
     failures: list[Failure]
@@ -309,7 +311,7 @@ class EvaluationRecord(Body):
     id: int
     state: Literal["complete", "failed", "running"]
     kind: Literal["run", "import", "refine", "retry", "audit"]
-    point: dict[str, float]
+    point: Design
     outputs: dict[str, float]
     sem: dict[str, float]
     """Standard errors of outputs, where they were stated."""
@@ -428,7 +430,7 @@ class JobRecord(Body):
 
 DocumentRecord = dict[str, Any]
 """The document of the page; `surfaces.document` says what is in it."""
-TableRow = dict[str, bool | float | None]
+TableRow = dict[str, bool | float | str | None]
 """A row of a table: limits, variables, mean and standard deviation of every output, probability of feasibility."""
 
 _SAID = {
