@@ -87,7 +87,8 @@ def check_tensors(problem: Problem, tensors: Mapping[str, Tensor]) -> None:
     d, q, k = problem.space.dimension, len(problem.outputs), len(problem.box.names)
     rules = {f"surrogates.{name}": rule for name, rule in _SURROGATES.items()} | dict(_OTHERS)
     sizes = {"d": d, "q": q, "k": k, "h": d + 1, "c": sum(len(c.output_names) for c in problem.constraints)}
-    _check(rules, tensors, {**sizes, "r": q + ("failure_model.surrogates.x" in tensors)})
+    relations = 0 if problem.region is None else len(problem.region.relations.expressions)
+    _check(rules, tensors, {**sizes, "r": q + ("failure_model.surrogates.x" in tensors) + relations})
     of_failures = {f"failure_model.surrogates.{name}": rule for name, rule in _SURROGATES.items()}
     _check(of_failures, tensors, {**sizes, "q": 1})
     unknown = sorted(set(tensors) - set(rules) - set(of_failures))

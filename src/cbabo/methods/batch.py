@@ -24,7 +24,7 @@ from torch import Tensor
 
 from cbabo.domain.query import Query
 from cbabo.methods.acquisition import log_improvement
-from cbabo.methods.designs import snapped
+from cbabo.methods.designs import legal_designs
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solution, Solver
 from cbabo.solver.lattice import Lattice
@@ -146,12 +146,15 @@ def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Gen
     moved = random.random((pool, d)) < max(TUNING.least_moved, 2.0 / d)
     near = around[random.integers(len(around), size=pool)] + steps * moved
     anywhere = np.vstack([random.random((pool, d)), np.clip(near, 0.0, 1.0)])
-    lattice = Lattice.of(posterior.problem.space)
+    region = posterior.problem.region
+    if region is not None:
+        anywhere = np.vstack([region.sample(pool, random), region.repaired(anywhere[pool:])])
+    lattice = Lattice.of(posterior.problem.space, region)
     if lattice is None:
         return anywhere
     if lattice.complete and lattice.size <= pool:
         return lattice.around(anywhere[0], 1)
-    return np.unique(snapped(posterior.problem.space, torch.from_numpy(anywhere)).numpy(), axis=0)
+    return np.unique(legal_designs(posterior.problem, torch.from_numpy(anywhere)).numpy(), axis=0)
 
 
 def _apart(x: FloatArray, others: FloatArray | list[FloatArray], least: float, euclidean: bool = False) -> bool:

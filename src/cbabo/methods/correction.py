@@ -20,8 +20,10 @@ import numpy as np
 import torch
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
+from cbabo.methods.designs import legal_designs
 from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
@@ -69,18 +71,25 @@ def correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluati
             # The posterior weighs what was measured against its noise, so that its own margins are the right ones.
             found = solver.predict(bound, aim)
             gain = np.inf if best is None else relative_gain(fitted, best.objective, found.objective)
-            return Corrected(space.points(found.x[None])[0], gain)
+            return Corrected(_point(problem, found.x), gain)
         error, rest = _errors(fitted.posterior, solver.posterior, Evaluations(problem, tuple(made)).complete)
         output, sign = solver.output, solver.sign
         bound = bound - sign * rest[output] - TUNING.margin * np.abs(error[output]) - BOUND_SLACK
         around = space.unit(space.array([centre]))[0] if best is None else best.x
         low, high = (np.clip(around + step, 0.0, 1.0) for step in (-TUNING.radius, TUNING.radius))
         solutions = solver.within(bound, around, Region(low, high))
+        if problem.region is not None:
+            solutions = [s for s in solutions if s.feasible or len(solutions) == 1]
         new = [s for s in solutions if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
         if not new:
             return None
         gain = np.inf if best is None else relative_gain(fitted, best.objective, new[0].objective)
-    return Corrected(space.points(new[0].x[None])[0], gain)
+    return Corrected(_point(problem, new[0].x), gain)
+
+
+def _point(problem: Problem, x: FloatArray) -> Point:
+    """Return a design (d) as a legal point."""
+    return problem.space.points(legal_designs(problem, torch.from_numpy(x[None])).numpy())[0]
 
 
 def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[FloatArray, FloatArray]:

@@ -19,7 +19,7 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.acquisition import maximise
-from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.designs import designs_of, legal_designs
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import (
     Designs,
@@ -159,7 +159,7 @@ class PaperMethod:
             candidates = trainee.pcm.designs(theta[0])
         else:
             candidates = torch.from_numpy(random.random((settings.candidates, problem.space.dimension)))
-        return replace(learner, sobol_position=sampler.position, trainee=trainee), snapped(problem.space, candidates)
+        return replace(learner, sobol_position=sampler.position, trainee=trainee), legal_designs(problem, candidates)
 
     def _untrained(self, problem: Problem, seed: int) -> Trainee:
         """Return the network before its first training."""
@@ -188,7 +188,7 @@ class PaperMethod:
                 upper,
                 torch.cat([at.unsqueeze(0), x[near]]),
                 child_seed(fitted.seed, "refine", len(spent)),
-                legal=lambda x: snapped(problem.space, x),
+                legal=lambda x: legal_designs(problem, x),
                 known=torch.from_numpy(tried.x),
             )
         return None if chosen is None else problem.space.points(chosen.unsqueeze(0).numpy())[0]
@@ -197,11 +197,11 @@ class PaperMethod:
 def network_designs(fitted: Fitted, query: Query) -> Designs:
     """Return the network's designs alone; outside the box it answers the nearest thresholds inside, where it was trained."""
     designs = fitted.pcm.designs(torch.from_numpy(query.nearest_in_box))
-    return Designs(snapped(fitted.problem.space, designs), {}, None)
+    return Designs(legal_designs(fitted.problem, designs), {}, None)
 
 
 def _means(fitted: Fitted, theta: FloatArray) -> Tensor:
     """Return the outputs' means (c x q), natural units, at the network's designs."""
     with one_thread():
-        x = snapped(fitted.problem.space, fitted.pcm.designs(torch.from_numpy(theta)))
+        x = legal_designs(fitted.problem, fitted.pcm.designs(torch.from_numpy(theta)))
         return fitted.surrogates.mean(x)

@@ -73,8 +73,11 @@ def minimise(
     start: FloatArray,
     region: Region,
     accuracy: float = ACCURACY,
+    also: tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]] | None = None,
 ) -> Minimum:
     """Minimise a value (gradient: d) subject to slack >= 0 (r, Jacobian r x d) within a region, from one start (d).
+
+    also: slack and Jacobian of further constraints, whose multipliers follow those of the others.
 
     Examples:
         >>> found = minimise(
@@ -89,12 +92,15 @@ def minimise(
         [0.5, 0.5]
     """
     low, high = region.ends(len(start))
+    constraints = [{"type": "ineq", "fun": slack, "jac": slack_jacobian}]
+    if also is not None:
+        constraints.append({"type": "ineq", "fun": also[0], "jac": also[1]})
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),
         jac=gradient,
         bounds=Bounds(low, high),
-        constraints=[{"type": "ineq", "fun": slack, "jac": slack_jacobian}],
+        constraints=constraints,
         method="SLSQP",
         options={"maxiter": TUNING.max_iterations, "ftol": accuracy},
     )

@@ -1,8 +1,9 @@
-"""The posterior at many designs at once: requirements, and the failure probability where it is modelled, as rows of a program.
+"""The posterior at many designs at once: requirements, the failure probability and known relations as rows of a program.
 
 Symbols and shapes, in units of the standardised outputs, as in `continuous`; b designs
     x       b x d        designs, unit cube
-    z       b x q        means of the outputs, the objective first, and of the failure probability where it is modelled
+    z       b x q        means of the outputs, the objective first, of the failure probability where it is modelled, and the
+                         values of known relations between variables
     J       b x q x d    their derivatives; s  b x q  standard deviations, of the outputs alone
 
 Outputs with the plain kernel are evaluated together, apart from those with a rough, additive or stretched one, which costs more.
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solver
+from cbabo.solver.known import RELATION_SLACK
 from cbabo.surrogate import Surrogates
 from cbabo.surrogate.kernel import SMOOTH
 
@@ -49,16 +51,26 @@ class BatchedPosterior:
             self._all = [*self._parts, _Part(failure_model.surrogates, np.array([len(self.outputs)]))]
             self.columns = np.append(self.outputs, len(s.scale))
             self.output, self.sign = np.append(self.output, len(self.outputs)), np.append(self.sign, 1.0)
+        self._known = None if solver.region is None else solver.region.relations
+        rows = 0 if self._known is None else len(self._known.expressions)
+        first, of_library = len(self.columns), len(s.scale) + (failure_model is not None)
+        self.relations: NDArray[np.int64] = np.arange(first, first + rows)
+        """The columns of known relations."""
+        if rows:
+            self.columns = np.append(self.columns, np.arange(of_library, of_library + rows))
+            self.output, self.sign = np.append(self.output, self.relations), np.append(self.sign, np.ones(rows))
 
     def bound(self, theta: FloatArray) -> FloatArray:
         """Return the bounds (b x r) at theta (b x k)."""
         bound, failure_model = self.solver.bound(theta)[:, self.requirements], self.solver.failure_model
-        if failure_model is None:
-            return bound
-        s = failure_model.surrogates
-        return np.column_stack(
-            [bound, np.full(len(bound), (failure_model.limit - float(s.centre[0])) / float(s.scale[0]))]
-        )
+        if failure_model is not None:
+            s = failure_model.surrogates
+            bound = np.column_stack(
+                [bound, np.full(len(bound), (failure_model.limit - float(s.centre[0])) / float(s.scale[0]))]
+            )
+        if len(self.relations):
+            bound = np.column_stack([bound, np.full((len(bound), len(self.relations)), -RELATION_SLACK)])
+        return bound
 
     def mean(self, x: FloatArray) -> FloatArray:
         """Return z."""
@@ -66,6 +78,8 @@ class BatchedPosterior:
         z = np.empty((len(x), len(self.columns)))
         for s, columns in self._all:
             z[:, columns] = ((s.mean(at) - s.centre) / s.scale).numpy()
+        if self._known is not None:
+            z[:, self.relations] = self._known.values(x)
         return z
 
     def mean_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -76,6 +90,8 @@ class BatchedPosterior:
             mean, slope = s.mean_and_gradient(at)
             z[:, columns] = ((mean - s.centre) / s.scale).numpy()
             J[:, columns] = (slope / s.scale.unsqueeze(-1)).numpy()
+        if self._known is not None:
+            z[:, self.relations], J[:, self.relations] = self._known.values_and_slopes(x)
         return z, J
 
     def std(self, x: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import ACCURACY, CUBE, Region, minimise
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.solver.known import KnownRelations
 from cbabo.surrogate.limits import student_margin, student_probability, student_quantile
 from cbabo.surrogate.posterior import Posterior
 
@@ -116,6 +117,7 @@ class Solver:
         self.posterior = posterior
         self.pointwise = posterior.pointwise
         self.failure_model = posterior.failure_model
+        self.region, self.known = posterior.problem.region, KnownRelations(posterior.problem.region)
         self.z, self.z_std = posterior.z.numpy(), posterior.z_std.numpy()
         self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
         self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
@@ -213,8 +215,9 @@ class Solver:
             lambda x: -at_design.slope(x),
             start,
             region,
+            also=self.known.constraints(len(start)),
         )
-        return self.at(bound, found.v, found.multipliers[: len(bound)])
+        return self.at(bound, self.known.obeying(found.v, region), found.multipliers[: len(bound)])
 
     def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
@@ -232,8 +235,9 @@ class Solver:
             lambda v: np.column_stack([-at_design.slope(v[:d]) / unit[:, None], np.ones(len(unit))]),
             np.append(start, worst),
             Region(np.append(low, -TUNING.widest), np.append(high, max(worst, 0.0) + TUNING.widest)),
+            also=self.known.constraints(d),
         )
-        return self.at(bound, found.v[:d])
+        return self.at(bound, self.known.obeying(found.v[:d], region))
 
     def closest(self, theta: FloatArray, probability: float) -> FloatArray | None:
         """Return the thresholds nearest to theta (k) that can be met with this probability; None if none can."""
@@ -285,8 +289,11 @@ class Solver:
             np.append(start, most),
             Region(np.append(low, np.zeros(k)), np.append(high, most)),
             accuracy=ACCURACY**2,  # The value is a sum of squares.
+            also=self.known.constraints(d),
         )
-        return found.v if float(slack(found.v).min()) >= -TUNING.feasible else None
+        v = np.append(self.known.obeying(found.v[:d], region), found.v[d:])
+        excess = max(-float(slack(v).min()), self.known.violation(v[:d]))
+        return v if excess <= TUNING.feasible else None
 
     def probability(self, bound: FloatArray, x: FloatArray) -> float:
         """Return the probability that a design obeys its bounds (r)."""
@@ -366,9 +373,8 @@ class Solver:
         """Return a design as a solution."""
         at_design = _PosteriorAtDesign(self)
         multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
-        return Solution(
-            x, float(self.goal * at_design(x)[0][0]), float(np.max(at_design.excess(x, bound))), multipliers
-        )
+        excess = max(float(np.max(at_design.excess(x, bound))), self.known.violation(x))
+        return Solution(x, float(self.goal * at_design(x)[0][0]), excess, multipliers)
 
 
 class _PosteriorAtDesign:

@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cbabo.domain.region import Region as DesignRegion
 from cbabo.domain.space import Real, Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
@@ -69,16 +70,18 @@ class Lattice:
     """m."""
     complete: bool
     """Whether there are no others."""
+    region: DesignRegion | None = None
+    """The designs that obey known relations; None: all do."""
 
     @classmethod
-    def of(cls, space: Space) -> Lattice | None:
+    def of(cls, space: Space, region: DesignRegion | None = None) -> Lattice | None:
         """Return the lattice of a space; None if all variables are continuous."""
         at = [i for i, v in enumerate(space.variables) if not isinstance(v, Real)]
         if not at:
             return None
         some = [space.variables[i] for i in at]
         places = tuple(v.to_unit(np.asarray(v.values, dtype=np.float64)) for v in some)
-        return cls(np.array(at), places, len(at) == space.dimension)
+        return cls(np.array(at), places, len(at) == space.dimension, region)
 
     def held(self, x: FloatArray) -> Region:
         """Return the region in which the discrete variables cannot move."""
@@ -109,7 +112,16 @@ class Lattice:
             cost, kept = cost[order], kept[order]
         designs = np.tile(x, (len(kept), 1))
         designs[:, self.at] = kept
-        return designs
+        return self._possible(designs)
+
+    def _possible(self, designs: FloatArray) -> FloatArray:
+        """Leave out combinations that break known relations whatever the continuous variables are; all are kept if all do."""
+        if self.region is None:
+            return designs
+        held = np.zeros(designs.shape[1], dtype=np.bool_)
+        held[self.at] = True
+        possible = self.region.relations.possible(designs, held)
+        return designs[possible] if possible.any() else designs
 
     @property
     def size(self) -> float:

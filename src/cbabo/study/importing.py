@@ -86,7 +86,7 @@ def check_rows(
 def _key(problem: Problem, point: Mapping[str, float], outputs: Mapping[str, Reading]) -> str:
     values = [float(point[name]) for name in problem.space.names]
     numbers, _ = taken_apart(outputs)
-    return json.dumps(values + [numbers[part] for name in problem.outputs for part in _columns_of(name, numbers)])
+    return json.dumps(values + [numbers[part] for name in problem.simulated for part in _columns_of(name, numbers)])
 
 
 def _columns_of(output: str, names: Mapping[str, Any]) -> list[str]:
@@ -102,7 +102,7 @@ def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> 
         if theirs not in names:
             raise InputError(f"import: there is no column {theirs!r} to rename; the table has {held}")
     renamed = [columns.get(name, name) for name in names]
-    absent = missing(dict.fromkeys(renamed), problem.outputs)
+    absent = missing(dict.fromkeys(renamed), problem.simulated)
     for name in (*problem.space.names, *([] if absent is None else [absent])):
         if name not in renamed:
             raise InputError(
@@ -123,7 +123,7 @@ def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[st
     point = problem.space.check({name: _number(name, cells[name]) for name in problem.space.names})
     outputs: dict[str, Reading] = {
         part: _with_error(part, _number(part, cells[part]), cells)
-        for name in problem.outputs
+        for name in problem.simulated
         for part in _columns_of(name, cells)
     }
     errors = {sem_column(name) for name in cells}

@@ -292,7 +292,7 @@ class Study:
         if not callable(evaluate):
             raise InputError(f"refine: evaluate must be a function of a point, got {evaluate!r}")
         limits = self.problem.box.complete(thresholds)
-        begin = None if start is None else self.problem.space.check(start)
+        begin = None if start is None else self._start(start)
         execution = _execution("refine", timeout=timeout, retries=retries, in_process=in_process)
         with self._store.locked(patient=True), execution.executor(evaluate) as executor:
 
@@ -316,6 +316,13 @@ class Study:
                 made,
             )
 
+    def _start(self, point: Mapping[str, float]) -> Point:
+        """Return a design that a refinement begins with; refuse one that breaks a known relation."""
+        legal, region = self.problem.space.check(point), self.problem.region
+        if region is not None and region.broken(legal):
+            raise InputError(f"refine: the start must obey all relations, but it breaks {region.broken(legal)}")
+        return legal
+
     def _model_of(self, evaluations: Evaluations) -> Model:
         from cbabo.methods.learner import Learner
         from cbabo.model import make_model
@@ -326,7 +333,7 @@ class Study:
         """Return the outputs that were told, and why they are a failure, if they are."""
         if not isinstance(outputs, Mapping):
             raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-        declared = self.problem.outputs
+        declared = self.problem.simulated
         absent = missing(outputs, declared)
         if absent is not None:
             raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")

@@ -20,7 +20,7 @@ class Trials:
 
     def __init__(self, store: StudyStore) -> None:
         self._store = store
-        self.outputs = store.record.problem.outputs
+        self.outputs = store.record.problem.simulated
         self.batch_size = store.record.settings.batch_size
         self.used_up = False
         """Whether every design of a space with finitely many was asked for."""
@@ -89,11 +89,12 @@ def _unseen(evaluations: Evaluations, batch: Sequence[Point], count: int) -> lis
     space = evaluations.problem.space
     asked = {tuple(row.point[name] for name in space.names) for row in evaluations if row.cause != "set-up"}
     found: list[Point] = []
+    region = evaluations.problem.region
     for point in itertools.chain(batch, space.designs()):
         if len(found) == count:
             break
         key = tuple(point[name] for name in space.names)
-        if key not in asked:
+        if key not in asked and (region is None or bool(region.holds([point])[0])):
             asked.add(key)
             found.append(point)
     return found

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.domain.evaluations import Evaluations
@@ -150,11 +151,11 @@ class Posterior:
     def measured_probability(self, query: Query) -> FloatArray:
         """Return the probability (b x n) that the measured designs obey all limits of a query, by what was measured of them.
 
-        It is 1 or 0 where all outputs are exact.
+        It is 1 or 0 where all outputs are exact, and 0 for designs that break a known relation.
         """
         y = self.measured.y
         if self.exact is None or self.all_exact:
-            return np.asarray(self.problem.box.obeyed(y, query.thresholds), dtype=np.float64)
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds) & self.in_region, dtype=np.float64)
         n, s, limits = len(y), self.surrogates, self.limits
         obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
         mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
@@ -162,7 +163,17 @@ class Posterior:
         # Exact outputs are judged as they were measured.
         slack = torch.where(self.exact[limits.output], TUNING.certain, slack / std[:, limits.output])
         chance = limits.log_probability_of_slack(slack.reshape(-1, len(limits.output))).exp()
-        return np.where(obeyed, chance.numpy().reshape(len(query), n), 0.0)
+        return np.where(obeyed & self.in_region, chance.numpy().reshape(len(query), n), 0.0)
+
+    @cached_property
+    def in_region(self) -> NDArray[np.bool_]:
+        """Which measured designs (n) obey all known relations; others, as from old runs, are data, but no answers."""
+        region = self.problem.region
+        return (
+            np.ones(len(self.measured), dtype=np.bool_)
+            if region is None
+            else region.holds([row.point for row in self.measured])
+        )
 
     @cached_property
     def _known(self) -> tuple[Tensor, Tensor]:

@@ -115,7 +115,7 @@ def _attempt(problem: Problem, simulator: Simulator) -> None:
     where = ", ".join(f"{name}={value:.6g}" for name, value in point.items())
     execution = Execution(timeout=simulator.timeout, retries=simulator.retries)
     with simulator_output(), execution.executor(simulator.evaluate) as executor:
-        outcome = execution.evaluate(executor, simulator.evaluate, point, problem.outputs, 0)
+        outcome = execution.evaluate(executor, simulator.evaluate, point, problem.simulated, 0)
     if not outcome.complete:
         typer.echo(outcome.log, err=True)
         raise RunStoppedError(f"the evaluator failed at {where}: {outcome.failure}")
