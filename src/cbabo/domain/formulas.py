@@ -15,6 +15,7 @@ import numpy as np
 
 from cbabo.domain.derivatives import values
 from cbabo.domain.expression import Expression, names_in, parse, quoted, renamed
+from cbabo.domain.notation import listed
 from cbabo.domain.parts import part_name
 from cbabo.domain.space import check_name
 from cbabo.errors import InputError, shown
@@ -36,6 +37,16 @@ def read_derived(given: Any) -> dict[str, str]:
             raise InputError(f"derived: the formula of {shown(name)} must be text, got {shown(text)}")
         found[check_name("derived", name)] = " ".join(text.split())
     return found
+
+
+def read_relations(value: Any) -> Any:
+    """Read relations as a list of texts."""
+    if value is None:
+        return ()
+    for text in listed("relations", value):
+        if not isinstance(text, str):
+            raise InputError(f"relations: expected text such as 'inner <= outer - 2', got {shown(text)}")
+    return tuple(" ".join(text.split()) for text in value)
 
 
 def compile_derived(derived: Mapping[str, str], variables: Sequence[str]) -> dict[str, Expression]:

@@ -15,13 +15,21 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from cbabo.domain.constraints import Constraint, ThresholdBox
 from cbabo.domain.expression import Expression, parse_relation
-from cbabo.domain.formulas import compile_derived, compute, expanded_derived, read_derived
-from cbabo.domain.notation import misspelt, number, parse_constraint, parse_objective, read_yaml, sentence, similar
+from cbabo.domain.formulas import compile_derived, compute, expanded_derived, read_derived, read_relations
+from cbabo.domain.notation import (
+    listed,
+    misspelt,
+    parse_constraint,
+    parse_objective,
+    read_ranges,
+    read_yaml,
+    sentence,
+    similar,
+)
 from cbabo.domain.parts import Required, count_parts, part_name, whole_name
 from cbabo.domain.region import Region, region_of
 from cbabo.domain.space import Discrete, Integer, Real, Space, Variable, check_name, check_unit
 from cbabo.errors import InputError, shown
-from cbabo.numerics.arrays import is_number
 
 VALID = (-1e150, 1e150)
 """Where an output must lie to count as measured, unless the problem states a range: beyond, its square is not finite."""
@@ -82,43 +90,11 @@ def _objective(value: Any) -> Any:
 
 
 def _variables(value: Any) -> Any:
-    return _listed("variables", value)
+    return listed("variables", value)
 
 
 def _constraints(value: Any) -> Any:
-    return _listed("constraints", value)
-
-
-def _relations(value: Any) -> Any:
-    """Read relations as a list of texts."""
-    if value is None:
-        return ()
-    for text in _listed("relations", value):
-        if not isinstance(text, str):
-            raise InputError(f"relations: expected text such as 'inner <= outer - 2', got {shown(text)}")
-    return tuple(" ".join(text.split()) for text in value)
-
-
-def _valid(value: Any) -> Any:
-    """Read ranges by output, each as two numbers."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"valid: expected ranges by output, as {{stress: [0, 1e6]}}, got {shown(value)}")
-    found = {}
-    for name, ends in value.items():
-        numbers = [number(end) for end in ends] if isinstance(ends, list | tuple) else []
-        if len(numbers) != 2 or not all(map(is_number, numbers)) or not numbers[0] < numbers[1]:
-            raise InputError(f"valid: expected [low, high] with low < high for {shown(name)}, got {shown(ends)}")
-        found[name] = (float(numbers[0]), float(numbers[1]))
-    return found
-
-
-def _listed(where: str, value: Any) -> Any:
-    """Refuse what has no order of its own, and the single thing where a list of them is expected."""
-    if isinstance(value, list | tuple):
-        return value
-    raise InputError(f"{where}: expected a list, got {shown(value)}")
+    return listed("constraints", value)
 
 
 @dataclass(frozen=True, init=False)
@@ -147,8 +123,10 @@ class Problem:
         tuple[Annotated[Constraint, BeforeValidator(_constraint, json_schema_input_type=str | Constraint)], ...],
         BeforeValidator(_constraints),
     ]
-    valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(_valid)] = field(default_factory=dict, hash=False)
-    relations: Annotated[tuple[str, ...], BeforeValidator(_relations), Field(description=_RELATIONS)] = ()
+    valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(read_ranges)] = field(
+        default_factory=dict, hash=False
+    )
+    relations: Annotated[tuple[str, ...], BeforeValidator(read_relations), Field(description=_RELATIONS)] = ()
     derived: Annotated[dict[str, str], BeforeValidator(read_derived), Field(description=_DERIVED)] = field(
         default_factory=dict, hash=False
     )
@@ -168,8 +146,8 @@ class Problem:
             variables=tuple(_variables(variables)),
             objective=_objective(objective),
             constraints=tuple(_constraint(c) for c in _constraints(constraints)),
-            valid=_valid(valid),
-            relations=_relations(relations),
+            valid=read_ranges(valid),
+            relations=read_relations(relations),
             derived=read_derived(derived),
         )
         self.__post_init__()
@@ -199,6 +177,10 @@ class Problem:
         for name in self.valid:
             if name not in self.outputs:
                 raise InputError(f"valid: unknown output {shown(name)}; expected {', '.join(self.outputs)}")
+        if not self.simulated:
+            raise InputError(
+                "problem: the objective and all limits are formulas of variables; at least one output must be simulated"
+            )
         assert self.region is None or len(self.region.anchors)  # Sought, so that a problem without a design is refused.
 
     @cached_property

@@ -117,7 +117,7 @@ def _expected_gain(
     posterior: Posterior, solver: Solver, query: Query, solutions: Sequence[Solution], pool: FloatArray
 ) -> FloatArray:
     """Return the logarithm of the criterion (c) at the candidates."""
-    s = posterior.surrogates
+    s = posterior.predictor
     mean, std = s.mean_and_std(torch.from_numpy(pool))
     f, deviation = (solver.goal * mean[:, :1]), std[:, :1]
     scale, centre = float(s.scale[0]), solver.goal * float(s.centre[0])

@@ -98,9 +98,9 @@ def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[Flo
         nothing = np.zeros(len(before.problem.outputs))
         return nothing, nothing
     x, y = torch.from_numpy(made.x[-1:]), torch.from_numpy(made.y[-1:])
-    warped = y if before.warp is None else before.warp.forward(y)
-    scale = before.surrogates.scale
-    error, rest = (((warped - p.surrogates.mean(x)) / scale)[0].numpy() for p in (before, after))
+    warped = y if before.output_warp is None else before.output_warp.forward(y)
+    scale = before.predictor.scale
+    error, rest = (((warped - p.predictor.mean(x)) / scale)[0].numpy() for p in (before, after))
     return error, rest
 
 
@@ -109,9 +109,11 @@ def largest_error(before: Posterior, made: Evaluation) -> float:
     table = Evaluations(before.problem, (made,))
     x, y = torch.from_numpy(table.x), torch.from_numpy(table.y)
     with torch.no_grad():
-        mean, std = before.surrogates.mean_and_std(x)
-        warped = y if before.warp is None else before.warp.forward(y)
-        return float(((warped - mean) / before.surrogates.observation_std(std)).abs().max())
+        mean, std = before.predictor.mean_and_std(x)
+        warped = y if before.output_warp is None else before.output_warp.forward(y)
+        error = ((warped - mean) / before.predictor.observation_std(std)).abs()
+        error[:, list(before.problem.exact)] = 0.0
+        return float(error.max())
 
 
 def relative_gain(fitted: Fitted, best: float, found: float) -> float:

@@ -131,7 +131,7 @@ def _improvement(
 
     failed: designs that are kept away from, as long as there are others.
     """
-    s = posterior.surrogates
+    s = posterior.predictor
     x, f = s.x.numpy(), solver.z[:, 0] * float(s.scale[0]) + float(s.centre[0])
     rows = _incumbents(posterior, solver, query)
     best = np.where(rows < 0, np.inf, solver.goal * f[rows])

@@ -38,7 +38,6 @@ from cbabo.network.pcm import PCM, Adam
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
-from cbabo.surrogate import fit
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.posterior import FitState, Posterior, fit_plain
 
@@ -67,7 +66,7 @@ class PaperMethod:
         learner, candidates = self.train_for_one_iteration(posterior, replace(learner, fit=posterior.fit_state), seed)
         chosen = select(
             candidates,
-            posterior.surrogates,
+            posterior.predictor,
             posterior.limits,
             len(posterior.problem.box.names),
             self.settings.beta,
@@ -144,7 +143,7 @@ class PaperMethod:
         posterior = fitted.posterior
         with one_thread():
             untrained = self._untrained(problem, fitted.seed)
-            return train(untrained, posterior.surrogates, posterior.limits, thetas, settings).pcm
+            return train(untrained, posterior.predictor, posterior.limits, thetas, settings).pcm
 
     def train_for_one_iteration(self, posterior: Posterior, learner: Learner, seed: int) -> tuple[Learner, Tensor]:
         """Train the network for one iteration; return the state after it and the candidates (c x d) for a batch."""
@@ -153,7 +152,7 @@ class PaperMethod:
         random = child(seed, "thresholds", learner.iteration)
         thetas, sampler = sampler.draw(settings.inner_steps, settings.thresholds_per_step, random)
         trainee = learner.trainee or self._untrained(problem, seed)
-        trainee = train(trainee, posterior.surrogates, posterior.limits, thetas, settings)
+        trainee = train(trainee, posterior.predictor, posterior.limits, thetas, settings)
         theta, sampler = sampler.draw(1, settings.candidates, random)
         if settings.candidate_source == "network":
             candidates = trainee.pcm.designs(theta[0])
@@ -177,11 +176,11 @@ class PaperMethod:
         lower, upper = (at - radius).clamp_min(0.0), (at + radius).clamp_max(1.0)
         with one_thread():
             x = torch.from_numpy(table.x)
-            surrogates = fit(x, torch.from_numpy(table.y), warm=fitted.surrogates.hyperparameters)
+            posterior = fit_plain(table, fitted.posterior.fit_state)
             near = ((x >= lower) & (x <= upper)).all(1)
             chosen = maximise(
-                surrogates,
-                fitted.posterior.limits,
+                posterior.predictor,
+                posterior.limits,
                 torch.from_numpy(query.theta),
                 best,
                 lower,
@@ -204,4 +203,4 @@ def _means(fitted: Fitted, theta: FloatArray) -> Tensor:
     """Return the outputs' means (c x q), natural units, at the network's designs."""
     with one_thread():
         x = legal_designs(fitted.problem, fitted.pcm.designs(torch.from_numpy(theta)))
-        return fitted.surrogates.mean(x)
+        return fitted.posterior.predictor.mean(x)

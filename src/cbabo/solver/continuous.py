@@ -113,7 +113,7 @@ class Solver:
     """Whether some variables are not continuous."""
 
     def __init__(self, posterior: Posterior) -> None:
-        limits, s = posterior.limits, posterior.surrogates
+        limits, s = posterior.limits, posterior.predictor
         self.posterior = posterior
         self.pointwise = posterior.pointwise
         self.failure_model = posterior.failure_model
@@ -177,8 +177,7 @@ class Solver:
         solution = self.solve_with_margins(bound, solution, probability)
         chance = self.probability(bound, solution.x)
         if chance < probability - PROBABILITY_SLACK:
-            std = self.pointwise.std(solution.x)[self.output]
-            safest = self.nearest(bound, solution.x, std)
+            safest = self.nearest(bound, solution.x, self.pointwise.std(solution.x)[self.output])
             better = self.probability(bound, safest.x)
             if better > chance:
                 solution, chance = safest, better
@@ -221,8 +220,7 @@ class Solver:
 
     def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
-        at_design = _PosteriorAtDesign(self)
-        d = len(start)
+        at_design, d = _PosteriorAtDesign(self), len(start)
         low, high = region.ends(d)
         start = np.clip(start, low, high)
         unit = scale if self.failure_model is None else np.append(scale, TUNING.failure_unit)
@@ -262,9 +260,8 @@ class Solver:
         self, theta: FloatArray, start: FloatArray, margin: FloatArray, region: Region = CUBE
     ) -> FloatArray | None:
         """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
-        at_design = _PosteriorAtDesign(self)
+        at_design, step = _PosteriorAtDesign(self), TUNING.theta_step
         d, k = len(start), len(theta)
-        step = TUNING.theta_step
         threshold, span = self.posterior.limits.threshold.numpy(), self.posterior.limits.span.numpy() != 0
         rows = np.nonzero(span)[0]
 
@@ -279,8 +276,7 @@ class Solver:
             by_theta[rows, threshold[rows]] = rise[rows]
             return np.column_stack([by_x, by_theta])
 
-        (low, high), most = region.ends(d), np.clip(1.0 - theta, 0.0, None)
-        weight = np.append(np.zeros(d), np.ones(k))
+        (low, high), most, weight = region.ends(d), np.clip(1.0 - theta, 0.0, None), np.append(np.zeros(d), np.ones(k))
         found = minimise(
             lambda v: float((weight * v**2).sum()),
             lambda v: 2.0 * weight * v,
@@ -292,8 +288,7 @@ class Solver:
             also=self.known.constraints(d),
         )
         v = np.append(self.known.obeying(found.v[:d], region), found.v[d:])
-        excess = max(-float(slack(v).min()), self.known.violation(v[:d]))
-        return v if excess <= TUNING.feasible else None
+        return v if max(-float(slack(v).min()), self.known.violation(v[:d])) <= TUNING.feasible else None
 
     def probability(self, bound: FloatArray, x: FloatArray) -> float:
         """Return the probability that a design obeys its bounds (r)."""
@@ -396,8 +391,7 @@ class _PosteriorAtDesign:
 
     def excess(self, x: FloatArray, bound: FloatArray) -> FloatArray:
         """Return by how much each bound is exceeded (r), and the tolerable failure probability where it is modelled (r + 1)."""
-        z = self(x)[0]
-        over = self._solver.sign * z[self._solver.output] - bound
+        over = self._solver.sign * self(x)[0][self._solver.output] - bound
         return over if self._failure is None else np.append(over, self._failure[0])
 
     def slope(self, x: FloatArray) -> FloatArray:

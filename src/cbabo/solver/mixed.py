@@ -186,7 +186,7 @@ class MixedSolver(Solver):
 
     def _means(self, x: FloatArray) -> FloatArray:
         """Return z (c x q) of designs (c x d)."""
-        s = self.posterior.surrogates
+        s = self.posterior.predictor
         with torch.no_grad():
             return np.asarray(((s.mean(torch.from_numpy(x)) - s.centre) / s.scale).numpy())
 
