@@ -89,7 +89,7 @@ class Formulas:
         return found
 
     @cached_property
-    def _worse(self) -> FloatArray:
+    def worse(self) -> FloatArray:
         """The side (m) on which a derived output is worse: +1 if it is minimised or has an upper limit."""
         signs = {c: k.sign for k in reversed(self.problem.constraints) for c in k.output_names}
         signs[self.problem.objective.name] = self.problem.objective.sign
@@ -175,7 +175,7 @@ class Formulas:
         with np.errstate(invalid="ignore"):
             f = (f - self.centre) / self.scale
         # A formula without a value there can be no answer.
-        return np.where(np.isfinite(f), np.clip(f, -LARGEST, LARGEST), self._worse * LARGEST)
+        return np.where(np.isfinite(f), np.clip(f, -LARGEST, LARGEST), self.worse * LARGEST)
 
 
 def _placed(expression: Expression, variables: tuple[str, ...], outputs: list[str]) -> _Formula:

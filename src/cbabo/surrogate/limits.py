@@ -108,7 +108,7 @@ class Limits:
         Everything that states a probability of feasibility computes it here. An exact requirement has the probability 1 or 0.
         """
         if self.exact is not None:
-            certain = (slack + _EXACT_SLACK).sign() * _LARGEST
+            certain = (slack + EXACT_SLACK).sign() * _LARGEST
             slack = torch.where(self.exact, certain, slack)
         return self._joint(slack, _log_student)
 
@@ -136,7 +136,7 @@ class Limits:
         return torch.cat([self.output[:0], *alone]), tuple(group for group in groups if len(group) > 1)
 
 
-_EXACT_SLACK = 1e-3
+EXACT_SLACK = 1e-3
 """By how much an exact output may exceed its limit, in least deviations of a derived output (see `formulas`): rounding."""
 _LARGEST = 1e100
 """Distance in standard deviations beyond which squares would overflow."""

@@ -19,6 +19,8 @@ export class DesignMap {
     const theta = Float64Array.from(rows.flatMap((row) => this.problem.inBox(this.problem.theta(row))));
     const x = this.network.designs(theta, rows.length);
     const d = this.problem.variables.length;
-    return rows.map((_, b) => ({ x: x.subarray(b * d, (b + 1) * d) }));
+    const { region } = this.problem;
+    const designs = rows.map((_, b) => x.subarray(b * d, (b + 1) * d));
+    return designs.map((design) => ({ x: region ? region.repaired(design) : design }));
   }
 }
