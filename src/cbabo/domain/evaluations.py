@@ -113,6 +113,15 @@ class Evaluations(Sequence[Evaluation]):
         return Evaluations(self.problem, tuple(row for row in self.rows if row.excluded is not None))
 
     @cached_property
+    def breaking(self) -> Evaluations:
+        """Only measured ones whose designs break a known relation, as old runs may: data, but never answers."""
+        region, measured = self.problem.region, self.complete
+        if region is None or not len(measured):
+            return Evaluations(self.problem, ())
+        holds = region.holds([row.point for row in measured])
+        return Evaluations(self.problem, tuple(row for row, ok in zip(measured, holds, strict=True) if not ok))
+
+    @cached_property
     def requested(self) -> int:
         """How many count against the budget: all that `run` and `ask` requested, failed and excluded ones included."""
         return sum(row.kind == "run" for row in self.rows)
@@ -144,7 +153,7 @@ class Evaluations(Sequence[Evaluation]):
         objective = self.problem.objective.sign * measured.y[:, 0]
         usable = self.problem.box.feasible(measured.y, np.repeat(limits, len(measured), axis=0))
         usable &= np.isfinite(objective)
-        if self.problem.region is not None:
+        if self.problem.region is not None and len(measured):
             usable &= self.problem.region.holds([row.point for row in measured])
         if not usable.any():
             return None

@@ -45,8 +45,10 @@ class RegionTuning:
     """By how much a moved design stays inside, in units of a relation's range: rounding breaks 1e-16."""
     halvings: int = 50
     """Of the way to a design that obeys, where projections do not end."""
-    candidates: int = 40
-    """Samples for each design of an initial design, among which the most distant are chosen."""
+    candidates: int = 5
+    """Samples for each design of an initial design, of which the others are left out."""
+    rows: int = 256
+    """Designs that are compared with all anchors at a time, which bounds the memory."""
 
 
 TUNING = RegionTuning()
@@ -147,14 +149,18 @@ class Region:
         return found[:count]
 
     def initial(self, count: int, random: np.random.Generator) -> FloatArray:
-        """Return designs (count x d) that fill the region: each the most distant sample from those before it."""
+        """Return designs (count x d) that fill the region: samples of which one of the closest pair is left out, again and again.
+
+        Choosing the most distant samples instead would leave the inside empty where there are many variables.
+        """
         pool = np.unique(self.sample(TUNING.candidates * max(count, 8), random), axis=0)
-        chosen = [int(np.square(pool - pool.mean(0)).sum(1).argmin())]
-        distance = np.square(pool - pool[chosen[0]]).sum(1)
-        while len(chosen) < count:
-            chosen.append(int(distance.argmax()) if distance.max() > 0.0 else chosen[len(chosen) % len(pool)])
-            distance = np.minimum(distance, np.square(pool - pool[chosen[-1]]).sum(1))
-        return pool[chosen]
+        distance = np.sqrt(np.square(pool[:, None] - pool[None]).sum(-1))
+        np.fill_diagonal(distance, np.inf)
+        left = np.arange(len(pool))
+        while len(left) > count:
+            near = np.sort(distance[np.ix_(left, left)], axis=1)[:, :2]
+            left = np.delete(left, np.lexsort((near[:, -1], near[:, 0]))[0])
+        return np.asarray(pool[random.permutation(left)[np.arange(count) % len(left)]])
 
     def repaired(self, x: FloatArray, anchors: FloatArray | None = None) -> FloatArray:
         """Return legal designs of the region, those (b x d) that are in it unchanged and others moved by little.
@@ -197,6 +203,8 @@ class Region:
 
     def _nearest(self, x: FloatArray) -> FloatArray:
         """Return the anchor nearest to each design; one with the same discrete values where there is one."""
+        if len(x) > TUNING.rows:
+            return np.vstack([self._nearest(x[i : i + TUNING.rows]) for i in range(0, len(x), TUNING.rows)])
         anchors = self.anchors
         distance = np.square(x[:, None] - anchors[None]).sum(-1)
         if not self.continuous.all():

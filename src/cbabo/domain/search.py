@@ -61,7 +61,7 @@ def no_design(relations: Relations, texts: tuple[str, ...]) -> str:
     size = relations.space.size
     listed = "; ".join(texts) if texts else "that the formulas of variables are finite"
     listed = listed if len(listed) <= 300 else f"{listed[:300]}..."
-    certain = bool(relations.linear[2].all()) and not relations.finite
+    certain = bool(relations.linear[2].all()) and (not relations.finite or not len(_linear(relations)))
     if certain or (size is not None and size <= TUNING.enumerated):
         return (
             f"relations: no design obeys them all{' with room to spare' if size is None else ''}: {shown(listed)}; correct "

@@ -37,6 +37,8 @@ class ImportReport:
     """Rows left out: the line of the file (of a DataFrame: the row, from 1) and why."""
     known: int
     """How many rows were in the study already and were left out for that reason."""
+    broken: tuple[tuple[int, str], ...] = ()
+    """Rows whose designs break a known relation, and what they break: kept, because they were measured, but never an answer."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class CheckedRows:
     rows: tuple[tuple[Point, dict[str, Reading]], ...]
     problems: tuple[tuple[int, str], ...]
     known: int
+    broken: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ def check_rows(
     seen = {_key(problem, point, outputs) for point, outputs in known}
     rows: list[tuple[Point, dict[str, Reading]]] = []
     problems: list[tuple[int, str]] = []
+    broken: list[tuple[int, str]] = []
     read = _frame_table(table) if isinstance(table, pd.DataFrame) else _csv_table(Path(table))
     names = _renamed(problem, read.names, columns or {})
     for line, cells in read.lines:
@@ -79,8 +83,11 @@ def check_rows(
             rows.append(_checked(problem, {name: v for name, v in zip(names, cells, strict=True) if name}))
         except InputError as error:
             problems.append((line, str(error).removeprefix("point: ")))
+            continue
+        if problem.region is not None and (what := problem.region.broken(rows[-1][0])):
+            broken.append((line, f"the design breaks {what}; it is kept as data, but is never an answer"))
     new = [row for row in rows if _key(problem, *row) not in seen]
-    return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new))
+    return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new), tuple(broken))
 
 
 def _key(problem: Problem, point: Mapping[str, float], outputs: Mapping[str, Reading]) -> str:

@@ -199,7 +199,7 @@ class Study:
         """
         known = ((row.point, row.outputs) for row in self.evaluations if row.state == "complete")
         checked = check_rows(self.problem, table, columns, known)
-        return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
+        return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known, checked.broken)
 
     def forget(self, ids: Iterable[int], reason: str = "no reason given", *, undo: bool = False) -> None:
         """Exclude evaluations, all or none of them, so that nothing is learned from them; they stay in the record.
