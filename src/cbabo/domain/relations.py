@@ -1,7 +1,7 @@
 """Known relations between variables, such as "inner <= outer - 2", in the unit cube.
 
 Symbols and shapes
-    x    b x d        designs, unit cube; v  b x d  their natural values
+    x    b x d        designs, unit cube; v  b x V  natural values of the V variables, each of which has a column of the cube
     g    b x r        relations, each in units of its own range over the cube: obeyed where g <= 0
     J    b x r x d    their derivatives by x
 
@@ -28,7 +28,7 @@ LARGEST = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Natural values as smooth functions of the unit cube, column by column.
+    """Natural values as smooth functions of the unit cube, variable by variable.
 
     Examples:
         >>> from cbabo import Integer, Real
@@ -38,9 +38,12 @@ class Scaling:
     """
 
     names: tuple[str, ...]
+    """V."""
+    column: NDArray[np.int64]
+    """V, the column of the unit cube of each variable."""
     low: FloatArray
     span: FloatArray
-    """d, high less low, or the logarithm of their ratio where the scale is logarithmic."""
+    """V, high less low, or the logarithm of their ratio where the scale is logarithmic."""
     log: NDArray[np.bool_]
 
     @classmethod
@@ -51,14 +54,15 @@ class Scaling:
         log = np.array([bool(getattr(v, "log", False)) for v in space.variables])
         with np.errstate(all="ignore"):
             span = np.where(log, np.log(high / low), high - low)
-        return cls(space.names, low, span, log)
+        return cls(space.names, np.arange(len(low)), low, span, log)
 
     def natural(self, x: FloatArray) -> FloatArray:
         """Return v."""
-        return np.asarray(np.where(self.log, self.low * np.exp(x * self.span * self.log), self.low + x * self.span))
+        u = x[:, self.column]
+        return np.asarray(np.where(self.log, self.low * np.exp(u * self.span * self.log), self.low + u * self.span))
 
     def slopes(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the first and second derivatives (b x d each) of natural values v by x."""
+        """Return the first and second derivatives (b x V each) of natural values v by their columns of x."""
         first = np.where(self.log, v * self.span, np.broadcast_to(self.span, v.shape))
         return first, np.where(self.log, v * self.span**2, 0.0)
 
@@ -78,14 +82,14 @@ class Relations:
         return Scaling.of(self.space)
 
     @cached_property
-    def columns(self) -> tuple[NDArray[np.int64], ...]:
-        """For each relation the columns of the unit cube that it depends on."""
+    def variables(self) -> tuple[NDArray[np.int64], ...]:
+        """For each relation the variables (indices) that it depends on."""
         return tuple(np.array([self.scaling.names.index(n) for n in e.names], dtype=np.int64) for e in self.expressions)
 
     @cached_property
     def scale(self) -> FloatArray:
         """r, the range of each relation over the cube, between quantiles of 5 % and 95 %."""
-        v = self.scaling.natural(np.random.default_rng(0).random((1000, len(self.scaling.names))))
+        v = self.scaling.natural(np.random.default_rng(0).random((1000, self.space.dimension)))
         found = []
         for g in self._plain(v).T:
             finite = g[np.isfinite(g)]
@@ -116,23 +120,27 @@ class Relations:
         v = self.scaling.natural(x)
         first, _ = self.scaling.slopes(v)
         g, J = np.empty((len(x), len(self.expressions))), np.zeros((len(x), len(self.expressions), x.shape[1]))
-        for r, (expression, at) in enumerate(zip(self.expressions, self.columns, strict=True)):
+        for r, (expression, at) in enumerate(zip(self.expressions, self.variables, strict=True)):
             value, gradient, _ = derivatives(expression, v[:, at], 1)
             g[:, r] = value / self.scale[r]
-            J[:, r, at] = np.nan_to_num(gradient * first[:, at] / self.scale[r], posinf=LARGEST, neginf=-LARGEST)
+            J[:, r, self.scaling.column[at]] = np.nan_to_num(
+                gradient * first[:, at] / self.scale[r], posinf=LARGEST, neginf=-LARGEST
+            )
         return np.clip(np.nan_to_num(g, nan=LARGEST), -LARGEST, LARGEST), J
 
     @cached_property
     def linear(self) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """The relations that are linear in x: A (r x d) and c (r) of g = A x + c, and which (r) they are."""
-        d, r = len(self.scaling.names), len(self.expressions)
+        d, r = self.space.dimension, len(self.expressions)
         A, c, which = np.zeros((r, d)), np.zeros(r), np.zeros(r, dtype=np.bool_)
-        for i, (expression, at) in enumerate(zip(self.expressions, self.columns, strict=True)):
+        for i, (expression, at) in enumerate(zip(self.expressions, self.variables, strict=True)):
             form = linear_form(expression)
             if form is None or bool((self.scaling.log[at] & (form[0] != 0.0)).any()):
                 continue
             which[i] = True
-            A[i, at] = form[0] * np.where(self.scaling.log[at], 0.0, self.scaling.span[at]) / self.scale[i]
+            A[i, self.scaling.column[at]] = (
+                form[0] * np.where(self.scaling.log[at], 0.0, self.scaling.span[at]) / self.scale[i]
+            )
             c[i] = (form[1] + float(form[0] @ self.scaling.low[at])) / self.scale[i]
         return A, c, which
 
@@ -144,11 +152,11 @@ class Relations:
         A, c, which = self.linear
         moving = np.where(held, 0.0, np.minimum(A, 0.0)).sum(1)  # The least that the other columns can add.
         ok = np.asarray(((x * held) @ A.T + c + moving <= 1e-9)[:, which].all(1))
-        fixed = np.array([bool(held[at].all()) for at in self.columns], dtype=np.bool_)
+        fixed = np.array([bool(held[self.scaling.column[at]].all()) for at in self.variables], dtype=np.bool_)
         if fixed.any():
             ok &= ~self.broken(self.space.natural(x))[:, fixed].any(1)
         return ok
 
     def _plain(self, v: FloatArray) -> FloatArray:
-        columns = [values(e, v[:, at]) for e, at in zip(self.expressions, self.columns, strict=True)]
+        columns = [values(e, v[:, at]) for e, at in zip(self.expressions, self.variables, strict=True)]
         return np.column_stack(columns) if columns else np.zeros((len(v), 0))

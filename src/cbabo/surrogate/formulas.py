@@ -44,7 +44,7 @@ class _Formula:
 
     expression: Expression
     variables: NDArray[np.int64]
-    """Columns of x, for those inputs that are variables."""
+    """Which variables they are, for those inputs that are variables."""
     of_variables: NDArray[np.int64]
     """Which inputs these are."""
     outputs: NDArray[np.int64]
@@ -109,7 +109,7 @@ class Formulas:
         for k, formula in enumerate(self._formulas):
             f[:, k], g, _ = derivatives(formula.expression, _inputs(formula, v, y), 1)
             g = np.nan_to_num(g, nan=0.0, posinf=0.0, neginf=0.0) / self.scale[k]
-            A[:, k, formula.variables] = g[:, formula.of_variables] * first[:, formula.variables]
+            A[:, k, self._scaling.column[formula.variables]] = g[:, formula.of_variables] * first[:, formula.variables]
             B[:, k, formula.outputs] = g[:, formula.of_outputs] * rise[:, formula.outputs]
         return self._standard(f), A, B
 
@@ -148,11 +148,11 @@ class Formulas:
             g, h = (np.nan_to_num(part[0], nan=0.0, posinf=0.0, neginf=0.0) for part in (g, h))
             share = weights[k] / self.scale[k]
             G = np.zeros((len(g), len(x)))
-            G[formula.of_variables, formula.variables] = first[formula.variables]
+            G[formula.of_variables, self._scaling.column[formula.variables]] = first[formula.variables]
             G[formula.of_outputs] = rise[0, formula.outputs, None] * J[formula.outputs]
             H += share * (G.T @ h @ G)
-            at = formula.variables
-            H[at, at] += share * g[formula.of_variables] * second[at]
+            at = self._scaling.column[formula.variables]
+            H[at, at] += share * g[formula.of_variables] * second[formula.variables]
             curved = g[formula.of_outputs] * bend[0, formula.outputs]
             H += share * (J[formula.outputs].T * curved) @ J[formula.outputs]
             on_outputs[formula.outputs] += share * g[formula.of_outputs] * rise[0, formula.outputs]
