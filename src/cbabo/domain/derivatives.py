@@ -4,9 +4,9 @@ Symbols and shapes
     v    b x m        values of what a formula depends on, in the order of its names
     f    b            the formula's values; g  b x m  its gradient; H  b x m x m  its second derivatives
 
-Derivatives are propagated forwards from step to step by the chain rule, and are exact to rounding. A step of numbers alone has
-none, so that (-2)**3 has none by its exponent. At a kink of abs, min and max one of the two sides is taken.
-Values that are not finite, as at a division by zero, are returned as they are, without a warning.
+Derivatives follow the chain rule from step to step, first ones backwards and second ones forwards, and are exact to rounding.
+A step of numbers alone has none, so that (-2)**3 has none by its exponent. At a kink of abs, min and max one side is taken. Values
+that are not finite, as at a division by zero, are returned as they are, without a warning.
 """
 
 from __future__ import annotations
@@ -79,6 +79,21 @@ _UNARY: dict[str, _Unary] = {
 }
 
 
+def _smaller(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.where(a <= b, a, b)
+
+
+def _larger(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.where(a >= b, a, b)
+
+
+_VALUES: dict[str, Callable[..., FloatArray]] = {
+    **{name: (lambda a, of=of: of(a)[0]) for name, of in _UNARY.items()},
+    **{"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power},
+    **{"min": _smaller, "max": _larger},
+}
+
+
 def _binary(operation: str, a: FloatArray, b: FloatArray) -> tuple[FloatArray, ...]:
     """Return f and its partial derivatives f_a, f_b, f_aa, f_ab, f_bb."""
     one, zero = np.ones_like(a), np.zeros_like(a)
@@ -111,11 +126,12 @@ def _binary(operation: str, a: FloatArray, b: FloatArray) -> tuple[FloatArray, .
 
 def values(expression: Expression, v: FloatArray) -> FloatArray:
     """Return f."""
-    return derivatives(expression, v, 0)[0]
+    with np.errstate(all="ignore"):
+        return _values(expression, v)[-1]
 
 
 def derivatives(expression: Expression, v: FloatArray, order: int = 1) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return f, g and H; g and H are empty unless the order is at least 1 or 2.
+    """Return f, g and, for the order 2, H, which is empty (b x 0 x 0) otherwise.
 
     Examples:
         >>> from cbabo.domain.expression import parse
@@ -123,6 +139,8 @@ def derivatives(expression: Expression, v: FloatArray, order: int = 1) -> tuple[
         >>> f.tolist(), g.tolist(), H.tolist()
         ([18.0], [[9.0, 12.0]], [[[0.0, 6.0], [6.0, 4.0]]])
     """
+    if order < 2:
+        return *_gradient(expression, v), np.empty((len(v), 0, 0))
     b, m = v.shape
     unit = np.eye(m)
     found: list[tuple[FloatArray, FloatArray | None, FloatArray | None]] = []
@@ -132,9 +150,7 @@ def derivatives(expression: Expression, v: FloatArray, order: int = 1) -> tuple[
             if step.operation == "number":
                 found.append((np.full(b, step.value), None, None))
             elif step.operation == "name":
-                gradient = np.broadcast_to(unit[column], (b, m)) if order else None
-                second = np.zeros((b, m, m)) if order > 1 else None
-                found.append((v[:, column], gradient, second))
+                found.append((v[:, column], np.broadcast_to(unit[column], (b, m)), np.zeros((b, m, m))))
                 column += 1
             elif len(step.operands) == 1:
                 found.append(_of_one(step.operation, found[step.operands[0]]))
@@ -143,6 +159,58 @@ def derivatives(expression: Expression, v: FloatArray, order: int = 1) -> tuple[
     f, g, H = found[-1]
     nothing = np.zeros((b, m)), np.zeros((b, m, m))
     return f, nothing[0] if g is None else np.array(g), nothing[1] if H is None else H
+
+
+def _values(expression: Expression, v: FloatArray) -> list[FloatArray]:
+    """Return the values (b) of all steps."""
+    found: list[FloatArray] = []
+    columns = iter(v.T)
+    for step in expression.steps:
+        if step.operation == "number":
+            found.append(np.full(len(v), step.value))
+        elif step.operation == "name":
+            found.append(next(columns))
+        else:
+            found.append(_VALUES[step.operation](*(found[i] for i in step.operands)))
+    return found
+
+
+def _gradient(expression: Expression, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return f and g, propagated backwards from the last step, which takes about as long as two evaluations."""
+    steps = expression.steps
+    with np.errstate(all="ignore"):
+        found = _values(expression, v)
+        by_step: list[FloatArray | None] = [None] * len(steps)
+        by_step[-1] = np.ones(len(v))
+        varies = expression.varies
+        for i in range(len(steps) - 1, -1, -1):
+            slope, operands = by_step[i], steps[i].operands
+            if slope is None or not operands:
+                continue
+            partials = _partials(steps[i].operation, found[i], *(found[j] for j in operands))
+            for j, partial in zip(operands, partials, strict=True):
+                if varies[j]:
+                    more, before = slope * partial, by_step[j]
+                    by_step[j] = more if before is None else before + more
+    columns = [by_step[i] for i, step in enumerate(steps) if step.operation == "name"]
+    nothing = np.zeros(len(v))
+    return found[-1], np.column_stack([nothing if c is None else c for c in columns] or [np.empty((len(v), 0))])
+
+
+def _partials(operation: str, f: FloatArray, *operands: FloatArray) -> tuple[FloatArray | float, ...]:
+    """Return the partial derivatives of a step by its operands."""
+    if len(operands) == 1:
+        return (_UNARY[operation](operands[0])[1],)
+    a, b = operands
+    if operation == "+":
+        return 1.0, 1.0
+    if operation == "-":
+        return 1.0, -1.0
+    if operation == "*":
+        return b, a
+    if operation == "/":
+        return 1.0 / b, -f / b
+    return _binary(operation, a, b)[1:3]
 
 
 _Jet = tuple[FloatArray, FloatArray | None, FloatArray | None]

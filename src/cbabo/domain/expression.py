@@ -97,6 +97,14 @@ class Expression:
         """What it depends on, in the order of first use."""
         return tuple(step.name for step in self.steps if step.operation == "name")
 
+    @cached_property
+    def varies(self) -> tuple[bool, ...]:
+        """Which steps depend on a name; the others are numbers."""
+        found: list[bool] = []
+        for step in self.steps:
+            found.append(step.operation == "name" or any(found[i] for i in step.operands))
+        return tuple(found)
+
 
 def parse(where: str, text: object, names: Sequence[str], known: Mapping[str, Expression] | None = None) -> Expression:
     """Read a formula of some names; where: what messages begin with; known: formulas that are put in place of their names."""

@@ -108,7 +108,7 @@ class Formulas:
         f, A, B = np.empty((b, m)), np.zeros((b, m, x.shape[1])), np.zeros((b, m, z.shape[1]))
         for k, formula in enumerate(self._formulas):
             f[:, k], g, _ = derivatives(formula.expression, _inputs(formula, v, y), 1)
-            g = np.nan_to_num(g, nan=0.0, posinf=0.0, neginf=0.0) / self.scale[k]
+            g = (g if np.isfinite(g).all() else np.nan_to_num(g, nan=0.0, posinf=0.0, neginf=0.0)) / self.scale[k]
             A[:, k, self._scaling.column[formula.variables]] = g[:, formula.of_variables] * first[:, formula.variables]
             B[:, k, formula.outputs] = g[:, formula.of_outputs] * rise[:, formula.outputs]
         return self._standard(f), A, B
@@ -119,6 +119,8 @@ class Formulas:
         upper, lower = self.natural(z + s)[0], self.natural(z - s)[0]
         found = np.zeros((len(x), len(self._formulas)))
         for k, formula in enumerate(self._formulas):
+            if self.exact[k]:
+                continue
             at = _inputs(formula, v, y)
             for column, j in zip(formula.of_outputs, formula.outputs, strict=True):
                 sides = []
