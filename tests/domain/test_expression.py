@@ -168,6 +168,18 @@ def test_a_text_that_is_no_formula_is_refused_with_a_sentence(text: object, mess
         parse("formula", text, NAMES)
 
 
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(alphabet="ab12.+-*/()<>=`,^ esqrtmaxpi_é\n", max_size=40) | st.text(max_size=30))
+def test_any_text_is_a_formula_or_gets_a_sentence(text: str) -> None:
+    for read in (parse, parse_relation):
+        try:
+            found = read("formula", text, NAMES)
+        except InputError:
+            continue
+        for expression in found if isinstance(found, list) else [found]:
+            values(expression, np.ones((2, len(expression.names))))
+
+
 def test_a_formula_that_grows_by_others_is_capped() -> None:
     known = {"f0": _of("a*b")}
     for i in range(1, 40):

@@ -79,6 +79,28 @@ def test_a_small_region_gets_designs_that_fill_it() -> None:
     assert len(np.unique(designs, axis=0)) == 20
 
 
+@pytest.mark.parametrize(
+    "relations",
+    [
+        ["a + b + c + d + e <= 1.05"],  # 1 % of the cube, a corner
+        ["abs(a - b) <= 0.1", "abs(c - d) <= 0.05", "e >= a*b + 0.3"],  # 1 %, curved, in the middle
+        ["(a - 0.5)**2 + (b - 0.5)**2 + (c - 0.5)**2 <= 0.02", "d <= e"],  # 0.6 %, a ball
+    ],
+)
+def test_a_hundredth_of_the_cube_gets_a_design_that_fills_it(relations: list[str]) -> None:
+    region = _region([Real(name, 0, 1) for name in "abcde"], relations)
+    designs = region.initial(20, np.random.default_rng(3))
+    assert region.contains(designs).all()
+    drawn = np.random.default_rng(4).random((400_000, 5))
+    inside = drawn[region.contains(drawn)][:2000]
+    nearest = np.sqrt(np.square(inside[:, None] - designs[None]).sum(-1).min(1))
+    plain = np.sqrt(np.square(inside[:, None] - inside[None, :20]).sum(-1).min(1))
+    assert nearest.max() < 1.15 * plain.max()  # At least as good as twenty designs drawn from the region itself,
+    apart = np.square(designs[:, None] - designs[None]).sum(-1) + 9 * np.eye(20)
+    drawn_apart = np.square(inside[:20, None] - inside[None, :20]).sum(-1) + 9 * np.eye(20)
+    assert apart.min() > 2 * drawn_apart.min()  # and not as close to each other.
+
+
 def test_samples_of_a_strip_are_even() -> None:
     region = _region([Real("u", 0, 1), Real("v", 0, 1)], ["u <= v <= u + 0.02"])
     found = region.sample(2000, np.random.default_rng(0))

@@ -5,7 +5,7 @@ Symbols and shapes
     f    b            the formula's values; g  b x m  its gradient; H  b x m x m  its second derivatives
 
 Derivatives follow the chain rule from step to step, first ones backwards and second ones forwards, and are exact to rounding.
-A step of numbers alone has none, so that (-2)**3 has none by its exponent. At a kink of abs, min and max one side is taken. Values
+A step of numbers alone has none, so that (-2)**3 has none by its exponent. At a kink of abs, min and max one side counts. Values
 that are not finite, as at a division by zero, are returned as they are, without a warning.
 """
 
