@@ -51,6 +51,7 @@ bench-smoke: install
 	$(BIN)/python benchmarks/fuzz.py models --count 50
 	$(BIN)/python benchmarks/running.py --smoke
 	$(BIN)/python benchmarks/surrogates.py --smoke
+	$(BIN)/python benchmarks/formulas.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
 	$(BIN)/python benchmarks/explorer.py --smoke
 	$(BIN)/python benchmarks/clients.py --smoke

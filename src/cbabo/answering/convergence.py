@@ -22,7 +22,7 @@ import torch
 from cbabo.domain.convergence import FEWEST_MEASURED, Convergence
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.query import Query
-from cbabo.methods.designs import snapped
+from cbabo.methods.designs import legal_designs
 from cbabo.methods.method import Fitted
 from cbabo.methods.settings import DefaultSettings
 from cbabo.numerics.arrays import FloatArray
@@ -102,7 +102,7 @@ def _judged(solver: Solver, query: Query, found: tuple[SolverAnswer, ...]) -> tu
     """Return the objective (b, natural units, to be minimised) of answers, and the probability that they obey the limits (b)."""
     posterior = solver.posterior
     x = np.array([answer.x for answer in found])
-    s, limits = posterior.surrogates, posterior.limits
+    s, limits = posterior.predictor, posterior.limits
     with torch.no_grad():
         mean, std = s.mean_and_std(torch.from_numpy(x))
         chance = limits.log_probability(mean, std, torch.from_numpy(query.theta)).exp().numpy().copy()
@@ -143,12 +143,12 @@ def _gain(fitted: Fitted, query: Query, found: tuple[SolverAnswer, ...], value: 
     steps = [np.clip(answers + step * (certain - answers), 0.0, 1.0) for step in TUNING.beyond]
     anywhere = random.random((TUNING.anywhere, answers.shape[1]))
     space = fitted.problem.space
-    pool = torch.unique(snapped(space, torch.from_numpy(np.vstack([certain, *steps, anywhere]))), dim=0)
+    pool = torch.unique(legal_designs(fitted.problem, torch.from_numpy(np.vstack([certain, *steps, anywhere]))), dim=0)
     x = torch.cat([torch.from_numpy(answers), pool])
     normal = torch.from_numpy(random.standard_normal((TUNING.samples, len(x), len(fitted.problem.outputs))))
-    samples = joint_samples(fitted.posterior.surrogates, x, normal)
+    samples = joint_samples(fitted.posterior.predictor, x, normal)
     objective = _objective(solver, samples)
-    s = fitted.posterior.surrogates
+    s = fitted.posterior.predictor
     z = ((samples - s.centre) / s.scale).numpy()
     gains = np.zeros(len(found))
     for i, bound in enumerate(bounds):

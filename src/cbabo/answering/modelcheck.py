@@ -69,12 +69,12 @@ _OTHERS: Mapping[str, tuple[str, Check, str]] = {
     "warp.centre": ("q", _finite, "finite numbers"),
     "warp.width": ("q", lambda t: (t > 0) & ~t.isnan(), "numbers above 0"),
     "kappa": ("q", _between(1e-6, 1e6), "numbers from 1e-6 to 1e6"),
-    "exact": ("q", _between(0, 1), "0 or 1"),
+    "exact": ("o", _between(0, 1), "0 or 1"),
     "network.weights": ("w", _between(-1e6, 1e6), "numbers from -1e6 to 1e6"),
     "library.theta": ("mk", _in_cube, "points of the unit cube"),
     "library.x": ("md", _in_cube, "points of the unit cube"),
     "library.mean": ("mr", _between(-1e9, 1e9), "numbers from -1e9 to 1e9"),
-    "library.std": ("mq", _between(1e-30, 1e9), "numbers from 1e-30 to 1e9"),
+    "library.std": ("mo", _between(1e-30, 1e9), "numbers from 1e-30 to 1e9"),
     "library.slope": ("mrd", _between(-1e12, 1e12), "numbers from -1e12 to 1e12"),
     "library.curvature": ("mdd", _between(-1e15, 1e15), "numbers from -1e15 to 1e15"),
     "library.multipliers": ("mc", _between(0.0, 1e6), "numbers from 0 to 1e6"),
@@ -84,10 +84,12 @@ _OTHERS: Mapping[str, tuple[str, Check, str]] = {
 
 def check_tensors(problem: Problem, tensors: Mapping[str, Tensor]) -> None:
     """Check the shape and every element of all tensors, and what they need in memory."""
-    d, q, k = problem.space.dimension, len(problem.outputs), len(problem.box.names)
+    d, q, k = problem.space.dimension, len(problem.learned), len(problem.box.names)
+    every = len(problem.outputs)
     rules = {f"surrogates.{name}": rule for name, rule in _SURROGATES.items()} | dict(_OTHERS)
-    sizes = {"d": d, "q": q, "k": k, "h": d + 1, "c": sum(len(c.output_names) for c in problem.constraints)}
-    _check(rules, tensors, {**sizes, "r": q + ("failure_model.surrogates.x" in tensors)})
+    sizes = {"d": d, "q": q, "o": every, "k": k, "h": d + 1, "c": sum(len(c.output_names) for c in problem.constraints)}
+    relations = 0 if problem.region is None else len(problem.region.relations.expressions)
+    _check(rules, tensors, {**sizes, "r": every + ("failure_model.surrogates.x" in tensors) + relations})
     of_failures = {f"failure_model.surrogates.{name}": rule for name, rule in _SURROGATES.items()}
     _check(of_failures, tensors, {**sizes, "q": 1})
     unknown = sorted(set(tensors) - set(rules) - set(of_failures))
@@ -183,7 +185,7 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         raise ValueError(f"evaluations: expected the fields of an evaluation, got {shown(plain)}")
     plain = {"sem": {}, **plain}  # Files of older versions have none.
     row = Evaluation(**{**plain, "started": _time(plain["started"])})
-    names = set(problem.outputs) if row.state == "complete" else set()
+    names = set(problem.simulated) if row.state == "complete" else set()
     limits = row.thresholds
     for right, what in (
         (_is_count(row.id), "id"),

@@ -157,6 +157,7 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
     measurements = Measurements.of(evaluations.complete) if isinstance(method.settings, DefaultSettings) else None
     measured = evaluations.complete if measurements is None else measurements.rows
     y = torch.from_numpy(measured.y) if measurements is None else measurements.y
+    y = y[:, list(problem.learned)] if problem.derived else y
     check_tensors(problem, tensors)
     check_data(evaluations, measured, y, _warp(tensors), tensors)
     parts = decode(_Parts, header["parts"], tensors)
@@ -199,7 +200,7 @@ def _reason(error: Exception) -> str:
 
 def _check_shapes(problem: Problem, parts: _Parts) -> None:
     """Refuse parts that are not of this problem."""
-    k, d, q = len(problem.box.names), problem.space.dimension, len(problem.outputs)
+    k, d, q = len(problem.box.names), problem.space.dimension, len(problem.learned)
     s, network, library = parts.surrogates, parts.network, parts.library
     if (s.x.shape[1], s.y.shape[1]) != (d, q):
         raise ValueError(f"surrogates of {tuple(s.x.shape)} and {tuple(s.y.shape)} do not fit the problem")

@@ -113,6 +113,7 @@ class Answers:
         posterior = self.fitted.posterior
         mean, std = (part.numpy() for part in posterior.natural(*self._moments))
         exact = np.ones(mean.shape[1], dtype=np.bool_) if posterior.exact is None else posterior.exact.numpy()
+        std[:, list(self._problem.exact)] = 0.0
         for i, row in self.measured.items():
             mean[i], std[i] = np.where(exact, posterior.measured.y[row], mean[i]), np.where(exact, 0.0, std[i])
         return mean, std
@@ -267,7 +268,7 @@ class Answers:
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Means and standard deviations, n x q each, in the surrogates' units."""
         with one_thread(), torch.no_grad():
-            return self.fitted.surrogates.mean_and_std(self.x)
+            return self.fitted.posterior.predictor.mean_and_std(self.x)
 
 
 def broken_limits(problem: Problem, query: Query, y: FloatArray) -> list[str]:

@@ -121,10 +121,10 @@ def price_limits(fitted: Fitted, query: Query, x: FloatArray, ask: Callable[[Que
 def _slope(fitted: Fitted, x: FloatArray) -> float:
     """Return the derivative of the objective, natural units, by its standardised and warped value at a design (d)."""
     posterior = fitted.posterior
-    scale = float(posterior.surrogates.scale[0])
+    scale = float(posterior.predictor.scale[0])
     if posterior.warp is None:
         return scale
-    g = posterior.surrogates.mean(torch.from_numpy(x[None]))
+    g = posterior.predictor.mean(torch.from_numpy(x[None]))
     return scale * float((-posterior.warp.log_slope(posterior.warp.inverse(g))).exp()[0, 0])
 
 

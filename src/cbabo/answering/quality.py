@@ -49,7 +49,7 @@ TUNING = QualityTuning()
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """Leave-one-out predictions of all outputs."""
+    """Leave-one-out predictions of all simulated outputs."""
 
     outputs: tuple[str, ...]
     ids: NDArray[np.int64]
@@ -76,9 +76,13 @@ def leave_one_out(fitted: Fitted) -> Quality:
         mean, deviation = fitted.surrogates.leave_one_out()
         y = fitted.surrogates.y
         z, explained = ((y - mean) / deviation).numpy(), explained_share(y.numpy(), mean.numpy())
-        predicted, std = (part.numpy() for part in fitted.posterior.natural(mean, deviation))
+        warp = fitted.posterior.warp
+        predicted, std = (p.numpy() for p in ((mean, deviation) if warp is None else warp.natural(mean, deviation)))
+    learned = list(fitted.problem.learned)
     ids = np.array([row.id for row in measured], dtype=np.int64)
-    return Quality(fitted.problem.outputs, ids, measured.y, predicted, std, z, explained)
+    return Quality(
+        tuple(fitted.problem.outputs[j] for j in learned), ids, measured.y[:, learned], predicted, std, z, explained
+    )
 
 
 def maxima_advice(fitted: Fitted) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ def maxima_advice(fitted: Fitted) -> tuple[str, ...]:
         lower, upper = s.y.quantile(0.25, dim=0), s.y.quantile(0.75, dim=0)
         large = (error > TUNING.error * (upper - lower)) & (s.hyperparameters.noise < TUNING.noise)
     parts = {j for at in problem.parts.values() for j in at}
-    found = [name for j, name in enumerate(problem.outputs) if bool(large[j]) and j > 0 and j not in parts]
+    found = [problem.outputs[j] for i, j in enumerate(problem.learned) if bool(large[i]) and j > 0 and j not in parts]
     if not found:
         return ()
     named = " and ".join(", ".join(found).rsplit(", ", 1))

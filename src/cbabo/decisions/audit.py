@@ -30,6 +30,7 @@ from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
 from cbabo.numerics.threads import one_thread
+from cbabo.surrogate.composed import Composed
 from cbabo.surrogate.limits import student_probability
 
 
@@ -122,6 +123,9 @@ def has_learned(fitted: Fitted, audit: Audit) -> bool:
     at = [points.index(row.point) for row in known]
     with one_thread():
         mean, std = fitted.surrogates.leave_one_out()
+        predictor = fitted.posterior.predictor
+        if isinstance(predictor, Composed):
+            mean, std = predictor.moments_with_derived(predictor.x, mean, std)
     theta = Query.of(fitted.problem.box, [row.thresholds for row in known]).theta if known else np.zeros((0, 1))
     chance = fitted.posterior.limits.log_probability(mean[at], std[at], torch.from_numpy(theta)).exp()
     return tail_probability(chance.tolist(), sum(bool(row.found) for row in known)) >= LEVEL
@@ -131,7 +135,7 @@ def _claimed_limits(fitted: Fitted, x: torch.Tensor, theta: FloatArray) -> Float
     """Return the probability (n x constraints) with which designs x (n x d) obey each limit at theta (n x k) by itself."""
     limits = fitted.posterior.limits
     with one_thread(), torch.no_grad():
-        mean, std = fitted.surrogates.mean_and_std(x)
+        mean, std = fitted.posterior.predictor.mean_and_std(x)
         each = student_probability(limits.slack(mean, std, torch.from_numpy(theta)).numpy())
     sizes = np.cumsum([0, *(len(c.output_names) for c in fitted.problem.constraints)])
     return np.column_stack([each[:, a:b].prod(axis=1) for a, b in pairwise(sizes)])
@@ -144,7 +148,7 @@ def _judged(before: Fitted, after: Fitted, row: AuditedAnswer, evaluation: Evalu
     at = next(i for i, e in enumerate(posterior.measured) if e.point == row.point)
     y = posterior.measured.y[at : at + 1]
     if posterior.exact is not None and not posterior.all_exact:
-        s = posterior.surrogates
+        s = posterior.predictor
         known = (posterior.z[at : at + 1] * s.scale + s.centre, posterior.z_std[at : at + 1] * s.scale)
         y = np.where(posterior.exact.numpy(), y, posterior.natural(*known)[0].numpy())
     beyond = problem.box.violations(y, query.thresholds)[0]
@@ -166,6 +170,6 @@ def _deviations(before: Fitted, row: AuditedAnswer, y: FloatArray) -> FloatArray
     space = before.problem.space
     x = torch.from_numpy(space.unit(space.array([row.point])))
     with one_thread(), torch.no_grad():
-        mean, std = before.surrogates.mean_and_std(x)
+        mean, std = posterior.predictor.mean_and_std(x)
     warped = torch.from_numpy(y) if posterior.warp is None else posterior.warp.forward(torch.from_numpy(y))
     return np.asarray((limits.sign * ((warped - mean) / std)[:, limits.output])[0].numpy())

@@ -25,7 +25,7 @@ from cbabo.decisions.reach import reaching
 from cbabo.domain.constraints import ThresholdBox
 from cbabo.domain.query import Query
 from cbabo.errors import InputError, shown
-from cbabo.methods.designs import snapped
+from cbabo.methods.designs import legal_designs
 from cbabo.methods.method import Designs, Fitted
 from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.threads import one_thread
@@ -179,7 +179,7 @@ def _way_out(fitted: Fitted, query: Query, met: Met, cost: FloatArray) -> WayOut
     asked = Query(box, thresholds, np.where(moved, met.theta, query.theta[0])[None])
     answers = predict_many(fitted, asked)
     if not answers.reachable[0]:
-        x = snapped(fitted.problem.space, torch.from_numpy(met.x[None]))
+        x = legal_designs(fitted.problem, torch.from_numpy(met.x[None]))
         answers = Answers(fitted, asked, Designs(x, {}, answers.designs.aim))
     names = tuple(name for name, yes in zip(box.names, moved, strict=True) if yes)
     spent = float((np.where(moved, cost, 0.0) * np.where(moved, met.theta - query.theta[0], 0.0)).sum())

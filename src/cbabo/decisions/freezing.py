@@ -190,7 +190,7 @@ class _Held:
         posterior, sign = self.fitted.posterior, self.fitted.problem.objective.sign
         with torch.no_grad():
             moments = [
-                posterior.natural(*posterior.surrogates.mean_and_std(torch.from_numpy(at).reshape(-1, self.x.shape[1])))
+                posterior.natural(*posterior.predictor.mean_and_std(torch.from_numpy(at).reshape(-1, self.x.shape[1])))
                 for at in (x, base)
             ]
         (mean, std), (other, other_std) = (([part[:, 0].numpy() for part in both]) for both in moments)

@@ -133,7 +133,7 @@ def _reference(fitted: Fitted, reference: Answer | Mapping[str, float]) -> dict[
         return dict(measured.outputs)
     x = torch.from_numpy(space.unit(space.array([point])))
     with one_thread(), torch.no_grad():
-        mean = fitted.posterior.natural(*fitted.surrogates.mean_and_std(x))[0][0]
+        mean = fitted.posterior.natural(*fitted.posterior.predictor.mean_and_std(x))[0][0]
     return dict(zip(fitted.problem.outputs, mean.tolist(), strict=True))
 
 

@@ -19,7 +19,7 @@ from cbabo.answering.predict import Answers
 from cbabo.decisions.aims import aimed_probability
 from cbabo.decisions.scatter import Made, Scatter
 from cbabo.domain.query import Query
-from cbabo.methods.designs import snapped
+from cbabo.methods.designs import legal_designs
 from cbabo.methods.method import Designs, Fitted
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE
@@ -121,7 +121,7 @@ def as_answer(fitted: Fitted, query: Query, scatter: Scatter, found: RobustDesig
 
 def snapped_design(fitted: Fitted, x: FloatArray) -> FloatArray:
     """Return the legal design (d) at x (d)."""
-    return np.asarray(snapped(fitted.problem.space, torch.from_numpy(x[None])).numpy()[0])
+    return np.asarray(legal_designs(fitted.problem, torch.from_numpy(x[None])).numpy()[0])
 
 
 def _better(a: RobustDesign, b: RobustDesign, aim: float) -> RobustDesign:

@@ -100,10 +100,10 @@ class Made:
     @classmethod
     def of(cls, fitted: Fitted, scatter: Scatter, x: FloatArray) -> Made:
         """Predict what is made of a nominal design (d)."""
-        surrogates = fitted.surrogates
+        predictor = fitted.posterior.predictor
         with torch.no_grad():
-            mean, std = surrogates.mean_and_std(torch.from_numpy(scatter.around(x)))
-        return cls(fitted, ((mean - surrogates.centre) / surrogates.scale).numpy(), (std / surrogates.scale).numpy())
+            mean, std = predictor.mean_and_std(torch.from_numpy(scatter.around(x)))
+        return cls(fitted, ((mean - predictor.centre) / predictor.scale).numpy(), (std / predictor.scale).numpy())
 
     def probability(self, bound: FloatArray) -> float:
         """Return the probability that what is made obeys bounds (r)."""
@@ -112,7 +112,7 @@ class Made:
 
     def estimates(self) -> dict[str, Estimate]:
         """Return means and standard deviations of all outputs, natural units, scatter and uncertainty together."""
-        s = self.fitted.surrogates
+        s = self.fitted.posterior.predictor
         mean, std = torch.from_numpy(self.z) * s.scale + s.centre, torch.from_numpy(self.s) * s.scale
         natural, deviation = (part.numpy() for part in self.fitted.posterior.natural(mean, std))
         total = np.sqrt(natural.var(axis=0) + np.square(deviation).mean(axis=0))

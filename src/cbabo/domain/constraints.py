@@ -236,6 +236,8 @@ class ThresholdBox:
         relative = self.violations(y, thresholds) / self.scales
         columns = np.array([self.outputs.index(name) for c in self.constraints for name in c.output_names])
         mine = np.flatnonzero(np.isin(columns, parts))
+        if not len(mine):  # Nothing limits it, as happens where only a formula uses it: its largest part is shown.
+            return np.asarray(np.array(parts)[y[:, list(parts)].argmax(axis=1)])
         return np.asarray(columns[mine[relative[:, mine].argmax(axis=1)]])
 
     def feasible(self, y: FloatArray, thresholds: FloatArray) -> NDArray[np.bool_]:

@@ -120,6 +120,15 @@ class Evaluations(Sequence[Evaluation]):
         return Evaluations(self.problem, tuple(row for row in self.rows if row.excluded is not None))
 
     @cached_property
+    def breaking(self) -> Evaluations:
+        """Only measured ones whose designs break a known relation, as old runs may: data, but never answers."""
+        region, measured = self.problem.region, self.complete
+        if region is None or not len(measured):
+            return Evaluations(self.problem, ())
+        holds = region.holds([row.point for row in measured])
+        return Evaluations(self.problem, tuple(row for row, ok in zip(measured, holds, strict=True) if not ok))
+
+    @cached_property
     def requested(self) -> int:
         """How many count against the budget: all that `run` and `ask` requested, failed and excluded ones included."""
         return sum(row.kind == "run" for row in self.rows)
@@ -145,12 +154,14 @@ class Evaluations(Sequence[Evaluation]):
         return np.array(values, dtype=np.float64).reshape(-1, len(names))
 
     def best(self, thresholds: Mapping[str, float]) -> Evaluation | None:
-        """Return the measured design with the best objective among those that obey these limits, if any."""
+        """Return the measured design with the best objective among those that obey these limits and all relations, if any."""
         limits = self.problem.box.row(thresholds)
         measured = self.complete
         objective = self.problem.objective.sign * measured.y[:, 0]
         usable = self.problem.box.feasible(measured.y, np.repeat(limits, len(measured), axis=0))
         usable &= np.isfinite(objective)
+        if self.problem.region is not None and len(measured):
+            usable &= self.problem.region.holds([row.point for row in measured])
         if not usable.any():
             return None
         return measured.rows[int(np.argmin(np.where(usable, objective, np.inf)))]
@@ -211,17 +222,22 @@ def _free_title(name: str, taken: Mapping[str, Any]) -> str:
 
 def part_counts(problem: Problem, first: Evaluation | None) -> dict[str, int | None]:
     """Return how many parts each output has in the first measured evaluation; None for one number."""
-    return {} if first is None else {name: count_parts(name, first.outputs) for name in problem.outputs}
+    return {} if first is None else {name: count_parts(name, first.outputs) for name in problem.simulated}
 
 
 def judged(problem: Problem, counts: Mapping[str, int | None], row: Evaluation) -> Evaluation:
     """Return an evaluation as it counts: a complete one as failed at its design if its outputs are not what they must be.
 
-    That is with an output out of the problem's valid range, or with other parts than counted in the first measured evaluation.
+    That is with an output out of the problem's valid range, with other parts than counted in the first measured evaluation, or
+    where a derived output has no finite value. Derived outputs are computed here, whatever the simulator says of them.
     """
     reason = None
     if row.state == "complete":
-        reason = _other_parts(counts, row.outputs) or problem.invalid(row.outputs)
+        reason = _other_parts(counts, row.outputs)
+        if reason is None and problem.derived:
+            outputs, reason = problem.completed(row.point, row.outputs)
+            row = replace(row, outputs=outputs)
+        reason = reason or problem.invalid(row.outputs)
     return row if reason is None else replace(row, state="failed", failure=reason, cause="design")
 
 

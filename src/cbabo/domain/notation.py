@@ -13,6 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from cbabo.errors import InputError, shown
+from cbabo.numerics.arrays import is_number
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CONSTRAINT = re.compile(
@@ -43,6 +44,28 @@ def number(value: Any) -> Any:
         with suppress(ValueError):
             return float(value)
     return value
+
+
+def listed(where: str, value: Any) -> Any:
+    """Refuse what has no order of its own, and the single thing where a list of them is expected."""
+    if isinstance(value, list | tuple):
+        return value
+    raise InputError(f"{where}: expected a list, got {shown(value)}")
+
+
+def read_ranges(value: Any) -> Any:
+    """Read ranges by output, each as two numbers."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"valid: expected ranges by output, as {{stress: [0, 1e6]}}, got {shown(value)}")
+    found = {}
+    for name, ends in value.items():
+        numbers = [number(end) for end in ends] if isinstance(ends, list | tuple) else []
+        if len(numbers) != 2 or not all(map(is_number, numbers)) or not numbers[0] < numbers[1]:
+            raise InputError(f"valid: expected [low, high] with low < high for {shown(name)}, got {shown(ends)}")
+        found[name] = (float(numbers[0]), float(numbers[1]))
+    return found
 
 
 def parse_constraint(text: str) -> dict[str, Any]:

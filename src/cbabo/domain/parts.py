@@ -10,13 +10,36 @@ from them are plain numbers by these names, so that nothing else has to know abo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 Measured = float | Mapping[str, float]
 """A number, or {"value": ..., "sem": ...}."""
 Reading = Measured | list[Measured]
 
 _PART = re.compile(r"(?P<whole>.+)\[(?:0|[1-9][0-9]*)\]")
+
+
+class Required(tuple[str, ...]):
+    """The names of outputs that a simulator must return, and which of them is the objective, that must be one number."""
+
+    objective: str | None
+
+    def __new__(cls, names: Iterable[str], objective: str | None) -> Required:
+        """Make it of names; objective: None where it is a formula."""
+        made = super().__new__(cls, names)
+        made.objective = objective
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[str, ...], str | None]:
+        """Return what a copy in another process is made of."""
+        return tuple(self), self.objective
+
+
+def single_outputs(declared: Sequence[str]) -> tuple[str, ...]:
+    """Return the declared outputs that must be one number: the objective, which is the first one unless stated otherwise."""
+    if isinstance(declared, Required):
+        return () if declared.objective is None else (declared.objective,)
+    return tuple(declared[:1])
 
 
 def part_name(whole: str, i: int) -> str:

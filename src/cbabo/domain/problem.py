@@ -11,21 +11,37 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import Constraint, ThresholdBox
+from cbabo.domain.expression import Expression, parse_relation
+from cbabo.domain.formulas import compile_derived, compute, expanded_derived, read_derived, read_relations
 from cbabo.domain.labels import check_name, check_unit
-from cbabo.domain.notation import misspelt, number, parse_constraint, parse_objective, read_yaml, sentence, similar
-from cbabo.domain.parts import count_parts, part_name, whole_name
+from cbabo.domain.notation import (
+    listed,
+    misspelt,
+    parse_constraint,
+    parse_objective,
+    read_ranges,
+    read_yaml,
+    sentence,
+    similar,
+)
+from cbabo.domain.parts import Required, count_parts, part_name, whole_name
+from cbabo.domain.region import Region, region_of
 from cbabo.domain.space import AnyVariable, Discrete, Integer, Real, Space, Variable
 from cbabo.errors import InputError, shown
-from cbabo.numerics.arrays import is_number
 
 VALID = (-1e150, 1e150)
 """Where an output must lie to count as measured, unless the problem states a range: beyond, its square is not finite."""
 RESERVED = ("id", "state", "kind", "failure", "cause", "started", "seconds", "worker", "excluded")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
+
+_RELATIONS = "Known relations between variables, as inner <= outer - 2; no design that breaks one is ever proposed."
+_DERIVED = (
+    "Outputs that are computed from variables and outputs, as mass: 7.85e-6*width*height; no simulator returns them."
+)
 
 
 @dataclass(frozen=True)
@@ -76,33 +92,11 @@ def _objective(value: Any) -> Any:
 
 
 def _variables(value: Any) -> Any:
-    return _listed("variables", value)
+    return listed("variables", value)
 
 
 def _constraints(value: Any) -> Any:
-    return _listed("constraints", value)
-
-
-def _valid(value: Any) -> Any:
-    """Read ranges by output, each as two numbers."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"valid: expected ranges by output, as {{stress: [0, 1e6]}}, got {shown(value)}")
-    found = {}
-    for name, ends in value.items():
-        numbers = [number(end) for end in ends] if isinstance(ends, list | tuple) else []
-        if len(numbers) != 2 or not all(map(is_number, numbers)) or not numbers[0] < numbers[1]:
-            raise InputError(f"valid: expected [low, high] with low < high for {shown(name)}, got {shown(ends)}")
-        found[name] = (float(numbers[0]), float(numbers[1]))
-    return found
-
-
-def _listed(where: str, value: Any) -> Any:
-    """Refuse what has no order of its own, and the single thing where a list of them is expected."""
-    if isinstance(value, list | tuple):
-        return value
-    raise InputError(f"{where}: expected a list, got {shown(value)}")
+    return listed("constraints", value)
 
 
 @dataclass(frozen=True, init=False)
@@ -131,7 +125,13 @@ class Problem:
         tuple[Annotated[Constraint, BeforeValidator(_constraint, json_schema_input_type=str | Constraint)], ...],
         BeforeValidator(_constraints),
     ]
-    valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(_valid)] = field(default_factory=dict, hash=False)
+    valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(read_ranges)] = field(
+        default_factory=dict, hash=False
+    )
+    relations: Annotated[tuple[str, ...], BeforeValidator(read_relations), Field(description=_RELATIONS)] = ()
+    derived: Annotated[dict[str, str], BeforeValidator(read_derived), Field(description=_DERIVED)] = field(
+        default_factory=dict, hash=False
+    )
 
     def __init__(
         self,
@@ -140,13 +140,17 @@ class Problem:
         objective: Objective | str,
         constraints: Sequence[Constraint | str],
         valid: Mapping[str, tuple[float, float]] | None = None,
+        relations: Sequence[str] | None = None,
+        derived: Mapping[str, str] | None = None,
     ) -> None:
         self.__dict__.update(
             name=name,
             variables=tuple(_variables(variables)),
             objective=_objective(objective),
             constraints=tuple(_constraint(c) for c in _constraints(constraints)),
-            valid=_valid(valid),
+            valid=read_ranges(valid),
+            relations=read_relations(relations),
+            derived=read_derived(derived),
         )
         self.__post_init__()
 
@@ -164,6 +168,7 @@ class Problem:
         if not self.box.movable:
             raise InputError("constraints: at least one limit must be movable (low and high), got none")
         taken = {v.name for v in self.variables}
+        assert self.formulas is not None  # Compiled, so that a wrong formula is refused.
         for name in (*self.outputs, *(c.name for c in self.constraints)):
             if name in taken:
                 raise InputError(f"problem: {name!r} is both a variable and an output; rename one of them")
@@ -174,6 +179,35 @@ class Problem:
         for name in self.valid:
             if name not in self.outputs:
                 raise InputError(f"valid: unknown output {shown(name)}; expected {', '.join(self.outputs)}")
+        if not self.simulated:
+            raise InputError(
+                "problem: the objective and all limits are formulas of variables; at least one output must be simulated"
+            )
+        assert self.region is None or len(self.region.anchors)  # Sought, so that a problem without a design is refused.
+
+    @cached_property
+    def formulas(self) -> dict[str, Expression]:
+        """The derived outputs' formulas, of variables and of what the simulator returns."""
+        return compile_derived(self.derived, [v.name for v in self.variables])
+
+    @cached_property
+    def region(self) -> Region | None:
+        """The designs that obey the relations, and at which formulas of variables are finite; None: all designs do."""
+        names = self.space.names
+        expressions = [e for text in self.relations for e in parse_relation("relations", text, names)]
+        finite = [f for f in self.formulas.values() if set(f.names) <= set(names)]
+        if not expressions and not finite:
+            return None
+        return region_of(self.variables, self.relations, tuple(expressions), tuple(finite))
+
+    def completed(
+        self, point: Mapping[str, float], outputs: Mapping[str, float]
+    ) -> tuple[dict[str, float], str | None]:
+        """Return what was measured at a point with its derived outputs, and a sentence if one of these has no value."""
+        if not self.derived:
+            return dict(outputs), None
+        found, reason = compute(self.formulas, point, outputs)
+        return {**outputs, **found}, reason
 
     def invalid(self, outputs: Mapping[str, float]) -> str | None:
         """Say which output of an evaluation is out of its valid range, if one is: such an evaluation counts as failed."""
@@ -194,9 +228,30 @@ class Problem:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Every raw output that the simulator must return, the objective first, each once."""
+        """Every output, the objective first, each once: limited ones, derived ones, and what these are computed from."""
         limited = (name for c in self.constraints for name in c.output_names)
-        return tuple(dict.fromkeys([self.objective.name, *limited]))
+        variables = {v.name for v in self.variables}
+        needed = (name for formula in self.formulas.values() for name in formula.names if name not in variables)
+        return tuple(dict.fromkeys([self.objective.name, *limited, *self.derived, *needed]))
+
+    @cached_property
+    def simulated(self) -> Required:
+        """Every raw output that the simulator must return, in the order of `outputs`."""
+        names = [name for name in self.outputs if name not in self.derived]
+        return Required(names, None if self.objective.name in self.derived else self.objective.name)
+
+    @cached_property
+    def learned(self) -> tuple[int, ...]:
+        """Where the simulated outputs are among `outputs`: surrogates are fitted to these."""
+        return tuple(j for j, name in enumerate(self.outputs) if name not in self.derived)
+
+    @cached_property
+    def exact(self) -> tuple[int, ...]:
+        """Where the outputs are that are formulas of variables alone, and so known everywhere."""
+        variables = {v.name for v in self.variables}
+        return tuple(
+            j for j, n in enumerate(self.outputs) if n in self.derived and set(self.formulas[n].names) <= variables
+        )
 
     @cached_property
     def parts(self) -> dict[str, tuple[int, ...]]:
@@ -228,12 +283,14 @@ class Problem:
         names = {whole: [part_name(whole, i) for i in range(count)] for whole, count in counts.items() if count}
         if not names:
             return self
+        derived, of_formulas = expanded_derived(self.derived, names, [self.objective.name])
+        names |= of_formulas
         constraints = [
             replace(c, outputs=[part for name in c.output_names for part in names.get(name, [name])])
             for c in self.constraints
         ]
         valid = {part: ends for name, ends in self.valid.items() for part in names.get(name, [name])}
-        return Problem(self.name, self.variables, self.objective, constraints, valid)
+        return Problem(self.name, self.variables, self.objective, constraints, valid, self.relations, derived)
 
     @cached_property
     def box(self) -> ThresholdBox:
@@ -247,13 +304,17 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """State the problem in plain values, defaults left out; `from_dict` reads it back."""
-        stated = {
+        stated: dict[str, Any] = {
             "name": self.name,
             "variables": [_plain(v) for v in self.variables],
             "objective": _plain(self.objective),
             "constraints": [_plain(c) for c in self.constraints],
         }
-        return stated | ({"valid": {name: list(ends) for name, ends in self.valid.items()}} if self.valid else {})
+        if self.valid:
+            stated["valid"] = {name: list(ends) for name, ends in self.valid.items()}
+        if self.relations:
+            stated["relations"] = list(self.relations)
+        return stated | ({"derived": dict(self.derived)} if self.derived else {})
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Problem:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cbabo.domain.parts import Measured, Reading, part_name, taken_apart
+from cbabo.domain.parts import Measured, Reading, part_name, single_outputs, taken_apart
 from cbabo.errors import InputError, shown
 
 
@@ -58,16 +58,16 @@ def not_finite(name: str, reading: Reading) -> str | None:
 
 def missing(names: Mapping[str, Any], declared: Sequence[str]) -> str | None:
     """Return the first declared output that is there neither by its name nor by its parts' names; None if none is missing."""
-    objective = declared[:1]
+    single = single_outputs(declared)
     for name in declared:
-        if name not in names and (name in objective or part_name(name, 0) not in names):
+        if name not in names and (name in single or part_name(name, 0) not in names):
             return name
     return None
 
 
 def check_objective(declared: Sequence[str], readings: Mapping[str, Reading]) -> None:
-    """Refuse an objective, the first declared output, that is a list: only limits apply to each part of an output."""
-    for name in declared[:1]:
+    """Refuse an objective that is a list: only limits apply to each part of an output."""
+    for name in single_outputs(declared):
         reading = readings.get(name)
         if isinstance(reading, list):
             raise InputError(

@@ -25,6 +25,7 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import SAME_DESIGN
 from cbabo.surrogate import Surrogates
+from cbabo.surrogate.composed import Composed
 from cbabo.surrogate.limits import Limits
 
 
@@ -68,7 +69,7 @@ def log_improvement(u: Tensor) -> Tensor:
 
 
 def maximise(
-    surrogates: Surrogates,
+    surrogates: Surrogates | Composed,
     limits: Limits,
     theta: Tensor,
     best: float | None,
@@ -113,7 +114,7 @@ def maximise(
 
 
 def value_and_gradient(
-    surrogates: Surrogates, limits: Limits, theta: Tensor, best: float | None, x: Tensor
+    surrogates: Surrogates | Composed, limits: Limits, theta: Tensor, best: float | None, x: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return LogcEI (b) at x (b x d) and its gradient (b x d)."""
     with torch.no_grad():

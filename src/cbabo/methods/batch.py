@@ -24,7 +24,7 @@ from torch import Tensor
 
 from cbabo.domain.query import Query
 from cbabo.methods.acquisition import log_improvement
-from cbabo.methods.designs import snapped, with_categories_redrawn
+from cbabo.methods.designs import legal_designs, with_categories_redrawn
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solution, Solver
@@ -117,7 +117,7 @@ def _expected_gain(
     posterior: Posterior, solver: Solver, query: Query, solutions: Sequence[Solution], pool: FloatArray
 ) -> FloatArray:
     """Return the logarithm of the criterion (c) at the candidates."""
-    s = posterior.surrogates
+    s = posterior.predictor
     mean, std = s.mean_and_std(torch.from_numpy(pool))
     f, deviation = (solver.goal * mean[:, :1]), std[:, :1]
     scale, centre = float(s.scale[0]), solver.goal * float(s.centre[0])
@@ -147,15 +147,17 @@ def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Gen
     moved = random.random((pool, d)) < share
     near = around[random.integers(len(around), size=pool)] + steps * moved
     anywhere = np.vstack([random.random((pool, d)), np.clip(near, 0.0, 1.0)])
-    space = posterior.problem.space
+    space, region = posterior.problem.space, posterior.problem.region
     if space.categories:
         anywhere[pool:] = with_categories_redrawn(space, anywhere[pool:], share, random)
-    lattice = Lattice.of(space)
+    if region is not None:
+        anywhere = np.vstack([region.sample(pool, random), region.repaired(anywhere[pool:])])
+    lattice = Lattice.of(space, region)
     if lattice is None:
         return anywhere
     if lattice.complete and lattice.size <= pool:
         return lattice.around(anywhere[0], 1)
-    return np.unique(snapped(space, torch.from_numpy(anywhere)).numpy(), axis=0)
+    return np.unique(legal_designs(posterior.problem, torch.from_numpy(anywhere)).numpy(), axis=0)
 
 
 def _apart(x: FloatArray, others: FloatArray | list[FloatArray], least: float, euclidean: bool = False) -> bool:

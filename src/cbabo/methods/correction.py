@@ -24,9 +24,10 @@ import numpy as np
 import torch
 
 from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
-from cbabo.methods.designs import designs_of
+from cbabo.methods.designs import designs_of, legal_designs
 from cbabo.methods.focused import largest_gain
 from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
@@ -99,18 +100,25 @@ def _correct(fitted: Fitted, query: Query, centre: Point, made: Sequence[Evaluat
             # The posterior weighs what was measured against its noise, so that its own margins are the right ones.
             found = solver.predict(bound, aim)
             gain = np.inf if best is None else relative_gain(fitted, best.objective, found.objective)
-            return Corrected(space.points(found.x[None])[0], gain)
+            return Corrected(_point(problem, found.x), gain)
         error, rest = _errors(fitted.posterior, solver.posterior, Evaluations(problem, tuple(made)).complete)
         output, sign = solver.output, solver.sign
         bound = bound - sign * rest[output] - TUNING.margin * np.abs(error[output]) - BOUND_SLACK
         around = space.unit(space.array([centre]))[0] if best is None else best.x
         low, high = (np.clip(around + step, 0.0, 1.0) for step in (-TUNING.radius, TUNING.radius))
         solutions = solver.within(bound, around, Region(low, high))
+        if problem.region is not None:
+            solutions = [s for s in solutions if s.feasible or len(solutions) == 1]
         new = [s for s in solutions if float(np.abs(tried.x - space.snap(s.x[None])).max(axis=1).min()) > SAME_DESIGN]
         if not new:
             return None
         gain = np.inf if best is None else relative_gain(fitted, best.objective, new[0].objective)
-    return Corrected(space.points(new[0].x[None])[0], gain)
+    return Corrected(_point(problem, new[0].x), gain)
+
+
+def _point(problem: Problem, x: FloatArray) -> Point:
+    """Return a design (d) as a legal point."""
+    return problem.space.points(legal_designs(problem, torch.from_numpy(x[None])).numpy())[0]
 
 
 def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[FloatArray, FloatArray]:
@@ -119,9 +127,9 @@ def _errors(before: Posterior, after: Posterior, made: Evaluations) -> tuple[Flo
         nothing = np.zeros(len(before.problem.outputs))
         return nothing, nothing
     x, y = torch.from_numpy(made.x[-1:]), torch.from_numpy(made.y[-1:])
-    warped = y if before.warp is None else before.warp.forward(y)
-    scale = before.surrogates.scale
-    error, rest = (((warped - p.surrogates.mean(x)) / scale)[0].numpy() for p in (before, after))
+    warped = y if before.output_warp is None else before.output_warp.forward(y)
+    scale = before.predictor.scale
+    error, rest = (((warped - p.predictor.mean(x)) / scale)[0].numpy() for p in (before, after))
     return error, rest
 
 
@@ -130,9 +138,11 @@ def largest_error(before: Posterior, made: Evaluation) -> float:
     table = Evaluations(before.problem, (made,))
     x, y = torch.from_numpy(table.x), torch.from_numpy(table.y)
     with torch.no_grad():
-        mean, std = before.surrogates.mean_and_std(x)
-        warped = y if before.warp is None else before.warp.forward(y)
-        return float(((warped - mean) / before.surrogates.observation_std(std)).abs().max())
+        mean, std = before.predictor.mean_and_std(x)
+        warped = y if before.output_warp is None else before.output_warp.forward(y)
+        error = ((warped - mean) / before.predictor.observation_std(std)).abs()
+        error[:, list(before.problem.exact)] = 0.0
+        return float(error.max())
 
 
 def relative_gain(fitted: Fitted, best: float, found: float) -> float:

@@ -23,7 +23,7 @@ from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import largest_error, next_design, relative_gain
-from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.designs import designs_of, legal_designs
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import (
@@ -105,7 +105,7 @@ class DefaultMethod:
         else:
             query = self._thresholds(posterior.problem, learner, seed, size)
             chosen = choose_batch(after, query, answers, fresh, taken, self.settings.probability, random)
-        chosen = snapped(posterior.problem.space, chosen)
+        chosen = legal_designs(posterior.problem, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
         return torch.cat([chosen, repeat]), replace(
@@ -125,7 +125,10 @@ class DefaultMethod:
                 found = full_answers(fast_map, query, aim)
         x = np.array([f.x for f in found]).reshape(-1, fitted.problem.space.dimension)
         measured = {i: f.measured for i, f in enumerate(found) if f.measured is not None}
-        return Designs(snapped(fitted.problem.space, torch.from_numpy(x)), measured, aim, fast)
+        designs, rows = torch.from_numpy(x), list(measured)
+        legal = legal_designs(fitted.problem, designs)
+        legal[rows] = designs[rows]  # What was measured obeyed all relations, to the last bit.
+        return Designs(legal, measured, aim, fast)
 
     def refine(
         self,
@@ -183,7 +186,7 @@ class DefaultMethod:
             if enough and incumbent is not None:
                 enough = relative_gain(fitted, incumbent.objective, predicted.objective) > TUNING.unverified_gain
         if enough:
-            return Designs(snapped(fitted.problem.space, torch.from_numpy(predicted.x[None])), {}, aim)
+            return Designs(legal_designs(fitted.problem, torch.from_numpy(predicted.x[None])), {}, aim)
         if incumbent is not None and incumbent.measured is not None:
             return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
         tried = made or fitted.evaluations.complete
@@ -232,7 +235,9 @@ class DefaultMethod:
             return x[:0]
         solver, box = solver_for(posterior), posterior.problem.box
         bound = solver.bound(Query.of(box, box.nominal).theta)[0]
-        return torch.from_numpy(solver.starts(bound, 1)[0][None])
+        starts = torch.from_numpy(solver.starts(bound, 1)[0][None])
+        region = posterior.problem.region
+        return starts if region is None or bool(region.contains(starts.numpy())[0]) else x[:0]
 
     def _thresholds(self, problem: Problem, learner: Learner, seed: int, size: int) -> Query:
         """Return the thresholds that a batch of this size for the whole box is chosen for."""

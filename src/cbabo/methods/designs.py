@@ -53,6 +53,27 @@ def with_categories_redrawn(space: Space, x: FloatArray, share: float, random: n
     return moved
 
 
+def legal_designs(problem: Problem, x: Tensor) -> Tensor:
+    """Move designs (b x d) to legal ones that obey all known relations; what is legal stays as it is to the last bit."""
+    legal = snapped(problem.space, x)
+    return legal if problem.region is None else torch.from_numpy(problem.region.repaired(legal.numpy()))
+
+
+def initial_designs(problem: Problem, count: int, seed: int, iteration: int) -> list[Point]:
+    """Return this many legal points that fill the space: a Latin hypercube, or distant designs where relations are known."""
+    if problem.region is None or not problem.region.relations.expressions:
+        points = latin_hypercube(problem.space, count, seed, iteration)
+        if problem.region is None:
+            return points
+        x = problem.space.unit(problem.space.array(points))
+        return [
+            point if inside else problem.space.points(problem.region.repaired(row[None]))[0]
+            for point, row, inside in zip(points, x, problem.region.contains(x), strict=True)
+        ]
+    random = child(seed, "designs that obey relations", iteration)
+    return problem.space.points(problem.region.initial(count, random))
+
+
 def designs_of(problem: Problem, *tables: Evaluations) -> Tensor:
     """Return the designs (p x d) of some tables of evaluations."""
     return torch.from_numpy(np.vstack([np.empty((0, problem.space.dimension)), *(t.x for t in tables if len(t))]))

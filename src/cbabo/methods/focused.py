@@ -25,7 +25,7 @@ from torch import Tensor
 
 from cbabo.domain.query import Query
 from cbabo.domain.space import Space
-from cbabo.methods.designs import snapped, with_categories_redrawn
+from cbabo.methods.designs import legal_designs, with_categories_redrawn
 from cbabo.methods.improvement import ExpectedGain
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.categorical import solver_for
@@ -148,13 +148,15 @@ def _improvement(
 
     answers: further designs from which to start; failed: designs that are kept away from, as long as there are others.
     """
-    s = posterior.surrogates
+    s = posterior.predictor
     x, f = s.x.numpy(), solver.z[:, 0] * float(s.scale[0]) + float(s.centre[0])
     rows = _incumbents(posterior, solver, query)
     best = np.where(rows < 0, np.inf, solver.goal * f[rows])
     gain = ExpectedGain(_not_raised(posterior), *(torch.from_numpy(a) for a in (query.theta, best, weights)))
     centres = np.unique(x[rows[rows >= 0]], axis=0) if (rows >= 0).any() else answers
-    anywhere = random.random((TUNING.anywhere, x.shape[1]))
+    anywhere, region = random.random((TUNING.anywhere, x.shape[1])), posterior.problem.region
+    if region is not None:
+        anywhere = region.sample(TUNING.anywhere, random)
     near = np.vstack([_around(posterior.problem.space, centre, random) for centre in centres])
     pool = _legal(posterior, np.vstack([anywhere, near]))
     values = gain.values(pool)
@@ -163,7 +165,8 @@ def _improvement(
     starts = np.concatenate([order[far][: TUNING.starts], order[~far][: TUNING.starts]])
     answers = _legal(posterior, answers)
     ends = np.vstack([gain.ascend(np.vstack([pool[starts], answers])), answers])
-    lattice = Lattice.of(posterior.problem.space)
+    ends = ends if region is None else _legal(posterior, ends)
+    lattice = Lattice.of(posterior.problem.space, region)
     if lattice is not None and lattice.complete:
         ends = np.vstack([ends, *(lattice.around(centre, 1) for centre in centres)])
     candidates, values = np.vstack([ends, pool]), np.concatenate([gain.values(ends), values])
@@ -217,7 +220,7 @@ def _around(space: Space, centre: FloatArray, random: np.random.Generator) -> Fl
 
 
 def _legal(posterior: Posterior, x: FloatArray) -> FloatArray:
-    return np.asarray(snapped(posterior.problem.space, torch.from_numpy(x)).numpy())
+    return np.asarray(legal_designs(posterior.problem, torch.from_numpy(x)).numpy())
 
 
 def _without_outcome(posterior: Posterior, taken: FloatArray) -> FloatArray:

@@ -63,7 +63,7 @@ class ExpectedGain:
         """Return the gain (c) at candidates; -inf where a failure is too probable."""
         at = torch.from_numpy(x)
         with torch.no_grad():
-            value = self._of(*self.posterior.surrogates.mean_and_std(at)).nan_to_num(-torch.inf)
+            value = self._of(*self.posterior.predictor.mean_and_std(at)).nan_to_num(-torch.inf)
             if self._failures is not None:
                 p = self._failures.probability(at)
                 value = torch.where(p > self._failures.limit, -torch.inf, value + torch.log1p(-p))
@@ -73,7 +73,7 @@ class ExpectedGain:
         """Return the gain (c) and its gradient (c x d); a probable failure lowers it, but is not ruled out."""
         at = torch.tensor(x)
         with torch.no_grad():
-            prediction = self.posterior.surrogates.predict(at)
+            prediction = self.posterior.predictor.predict(at)
         mean, std = prediction.mean.clone().requires_grad_(), prediction.std.clone().requires_grad_()
         with torch.enable_grad():
             value = self._of(mean, std)
@@ -119,7 +119,7 @@ class ExpectedGain:
 
     def _of(self, mean: Tensor, std: Tensor) -> Tensor:
         """Return the gain (c) without failures, of means and deviations (c x q)."""
-        p, s = self.posterior, self.posterior.surrogates
+        p, s = self.posterior, self.posterior.predictor
         b, c = len(self.theta), len(mean)
         chance = p.limits.log_normal_probability(
             mean.repeat(b, 1), std.repeat(b, 1), self.theta.repeat_interleave(c, 0)

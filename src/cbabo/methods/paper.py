@@ -19,7 +19,7 @@ from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.methods.acquisition import maximise
-from cbabo.methods.designs import designs_of, snapped
+from cbabo.methods.designs import designs_of, legal_designs
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import (
     Designs,
@@ -38,7 +38,6 @@ from cbabo.network.pcm import PCM, Adam
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child, child_seed
 from cbabo.numerics.threads import one_thread
-from cbabo.surrogate import fit
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.posterior import FitState, Posterior, fit_plain
 
@@ -67,7 +66,7 @@ class PaperMethod:
         learner, candidates = self.train_for_one_iteration(posterior, replace(learner, fit=posterior.fit_state), seed)
         chosen = select(
             candidates,
-            posterior.surrogates,
+            posterior.predictor,
             posterior.limits,
             len(posterior.problem.box.names),
             self.settings.beta,
@@ -144,7 +143,7 @@ class PaperMethod:
         posterior = fitted.posterior
         with one_thread():
             untrained = self._untrained(problem, fitted.seed)
-            return train(untrained, posterior.surrogates, posterior.limits, thetas, settings).pcm
+            return train(untrained, posterior.predictor, posterior.limits, thetas, settings).pcm
 
     def train_for_one_iteration(self, posterior: Posterior, learner: Learner, seed: int) -> tuple[Learner, Tensor]:
         """Train the network for one iteration; return the state after it and the candidates (c x d) for a batch."""
@@ -153,13 +152,13 @@ class PaperMethod:
         random = child(seed, "thresholds", learner.iteration)
         thetas, sampler = sampler.draw(settings.inner_steps, settings.thresholds_per_step, random)
         trainee = learner.trainee or self._untrained(problem, seed)
-        trainee = train(trainee, posterior.surrogates, posterior.limits, thetas, settings)
+        trainee = train(trainee, posterior.predictor, posterior.limits, thetas, settings)
         theta, sampler = sampler.draw(1, settings.candidates, random)
         if settings.candidate_source == "network":
             candidates = trainee.pcm.designs(theta[0])
         else:
             candidates = torch.from_numpy(random.random((settings.candidates, problem.space.dimension)))
-        return replace(learner, sobol_position=sampler.position, trainee=trainee), snapped(problem.space, candidates)
+        return replace(learner, sobol_position=sampler.position, trainee=trainee), legal_designs(problem, candidates)
 
     def _untrained(self, problem: Problem, seed: int) -> Trainee:
         """Return the network before its first training."""
@@ -177,18 +176,18 @@ class PaperMethod:
         lower, upper = (at - radius).clamp_min(0.0), (at + radius).clamp_max(1.0)
         with one_thread():
             x = torch.from_numpy(table.x)
-            surrogates = fit(x, torch.from_numpy(table.y), warm=fitted.surrogates.hyperparameters)
+            posterior = fit_plain(table, fitted.posterior.fit_state)
             near = ((x >= lower) & (x <= upper)).all(1)
             chosen = maximise(
-                surrogates,
-                fitted.posterior.limits,
+                posterior.predictor,
+                posterior.limits,
                 torch.from_numpy(query.theta),
                 best,
                 lower,
                 upper,
                 torch.cat([at.unsqueeze(0), x[near]]),
                 child_seed(fitted.seed, "refine", len(spent)),
-                legal=lambda x: snapped(problem.space, x),
+                legal=lambda x: legal_designs(problem, x),
                 known=torch.from_numpy(tried.x),
             )
         return None if chosen is None else problem.space.points(chosen.unsqueeze(0).numpy())[0]
@@ -197,11 +196,11 @@ class PaperMethod:
 def network_designs(fitted: Fitted, query: Query) -> Designs:
     """Return the network's designs alone; outside the box it answers the nearest thresholds inside, where it was trained."""
     designs = fitted.pcm.designs(torch.from_numpy(query.nearest_in_box))
-    return Designs(snapped(fitted.problem.space, designs), {}, None)
+    return Designs(legal_designs(fitted.problem, designs), {}, None)
 
 
 def _means(fitted: Fitted, theta: FloatArray) -> Tensor:
     """Return the outputs' means (c x q), natural units, at the network's designs."""
     with one_thread():
-        x = snapped(fitted.problem.space, fitted.pcm.designs(torch.from_numpy(theta)))
-        return fitted.surrogates.mean(x)
+        x = legal_designs(fitted.problem, fitted.pcm.designs(torch.from_numpy(theta)))
+        return fitted.posterior.predictor.mean(x)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cbabo.numerics.quasirandom import sobol
 from cbabo.surrogate import Surrogates
+from cbabo.surrogate.composed import Composed
 from cbabo.surrogate.limits import Limits
 
 
@@ -40,7 +41,7 @@ class ThresholdSampler:
 
 def select(
     candidates: Tensor,
-    surrogates: Surrogates,
+    surrogates: Surrogates | Composed,
     limits: Limits,
     thresholds: int,
     beta: float,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.focus import Focus
 from cbabo.domain.space import Point
-from cbabo.methods.designs import has_repeats, latin_hypercube, with_repeat
+from cbabo.methods.designs import has_repeats, initial_designs, with_repeat
 from cbabo.methods.learner import Learner
 from cbabo.methods.registry import method_for
 from cbabo.methods.settings import MethodSettings
@@ -32,8 +32,9 @@ def step(
 ) -> tuple[list[Point], bytes]:
     """Propose the next batch.
 
-    1. The first call lays out a Latin hypercube that tops up what was imported to `settings.first_batch`; one of its designs is
-       measured twice where the settings ask whether outputs are noisy.
+    1. The first call lays out a Latin hypercube (or, where relations are known, distant designs that obey them) that tops up what
+       was imported to `settings.first_batch`; one of its designs is measured twice where the settings ask whether outputs are
+       noisy.
     2. Every further call lets the method fit its surrogates to all measured designs and propose `settings.next_batch` designs.
 
     evaluations: everything measured so far, failures included; pending: asked for and not yet told; state: what the
@@ -50,7 +51,7 @@ def step(
     if initial:
         size = first - len(measured)
     if initial or len(measured) < FEWEST:
-        batch = latin_hypercube(problem.space, size, seed, learner.iteration)
+        batch = initial_designs(problem, size, seed, learner.iteration)
         if initial and settings.measures_noise and size > FEWEST and not has_repeats(measured):
             batch = with_repeat(problem.space, batch)
     else:

@@ -20,6 +20,7 @@ from torch import Tensor
 from cbabo.methods.settings import PaperSettings
 from cbabo.network.pcm import PCM, Adam, Trace
 from cbabo.surrogate import Prediction, Surrogates
+from cbabo.surrogate.composed import Composed, ComposedPrediction
 from cbabo.surrogate.limits import Limits
 
 
@@ -59,7 +60,9 @@ class Loss:
     gradient: Tensor
 
 
-def train(trainee: Trainee, surrogates: Surrogates, limits: Limits, thetas: Tensor, settings: PaperSettings) -> Trainee:
+def train(
+    trainee: Trainee, surrogates: Surrogates | Composed, limits: Limits, thetas: Tensor, settings: PaperSettings
+) -> Trainee:
     """Return the network after one training step for each of the given batches of thresholds (steps x b x k)."""
     pcm, adam = PCM(trainee.pcm.sizes, trainee.pcm.weights.clone()), trainee.adam.copy()
     with torch.no_grad():
@@ -71,7 +74,7 @@ def train(trainee: Trainee, surrogates: Surrogates, limits: Limits, thetas: Tens
 
 
 def loss_and_gradient(
-    pcm: PCM, surrogates: Surrogates, limits: Limits, theta: Tensor, beta: float, alpha: float
+    pcm: PCM, surrogates: Surrogates | Composed, limits: Limits, theta: Tensor, beta: float, alpha: float
 ) -> Loss:
     """Return the loss at theta (b x k) and its gradient; alpha = 0 omits the monotonic guidance."""
     trace = pcm.trace(theta)
@@ -95,7 +98,9 @@ def learning_rate(step: int, settings: PaperSettings) -> float:
     return least + (most - least) * (1.0 + math.cos(math.pi * done)) / 2.0
 
 
-def _loss_weights(prediction: Prediction, limits: Limits, theta: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+def _loss_weights(
+    prediction: Prediction | ComposedPrediction, limits: Limits, theta: Tensor, beta: float
+) -> tuple[Tensor, Tensor]:
     """Return the weights (b x q each) of means and standard deviations in the loss."""
     violated = limits.excess(prediction.mean, prediction.std, theta, beta).gt_(0.0)
     on_mean = torch.zeros_like(prediction.mean).index_add_(1, limits.output, violated * limits.sign)
@@ -107,7 +112,7 @@ def _loss_weights(prediction: Prediction, limits: Limits, theta: Tensor, beta: f
 
 
 def _rising_objective(
-    trace: Trace, prediction: Prediction, limits: Limits, beta: float, least: float
+    trace: Trace, prediction: Prediction | ComposedPrediction, limits: Limits, beta: float, least: float
 ) -> tuple[Tensor, Tensor]:
     """Return the positive parts of the derivatives of the objective by the thresholds (b x k), and g_f (b x d)."""
     on_mean, on_std = torch.zeros_like(prediction.mean), torch.zeros_like(prediction.std)

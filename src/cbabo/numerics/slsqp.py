@@ -56,6 +56,10 @@ CUBE = Region()
 """The unit cube."""
 
 
+Constraint = tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]
+"""Slack (r), which must not be negative, and its Jacobian (r x d)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Minimum:
     """Result of one minimisation."""
@@ -75,10 +79,12 @@ def minimise(
     region: Region,
     accuracy: float = ACCURACY,
     moving: NDArray[np.int64] | None = None,
+    also: Constraint | None = None,
 ) -> Minimum:
     """Minimise a value (gradient: d) subject to slack >= 0 (r, Jacobian r x d) within a region, from one start (d).
 
-    moving: which variables move; the others stay where the start has them. All move unless given.
+    moving: which variables move; the others stay where the start has them. All move unless given. also: slack and Jacobian of
+    further constraints, whose multipliers follow those of the others.
 
     Examples:
         >>> found = minimise(
@@ -94,15 +100,20 @@ def minimise(
     """
     low, high = region.ends(len(start))
     if (low == high).all():  # SciPy returns no multipliers where nothing can move.
-        return Minimum(low.copy(), np.zeros(len(slack(low))))
+        return Minimum(low.copy(), np.zeros(_count(slack, also, low)))
     if moving is not None:
-        return _minimise_some(value, gradient, slack, slack_jacobian, start, Region(low, high), accuracy, moving)
+        return _minimise_some(
+            value, gradient, (slack, slack_jacobian), start, Region(low, high), accuracy, moving, also
+        )
+    constraints = [{"type": "ineq", "fun": slack, "jac": slack_jacobian}]
+    if also is not None:
+        constraints.append({"type": "ineq", "fun": also[0], "jac": also[1]})
     found = minimize(  # type: ignore[call-overload]
         value,
         np.clip(start, low, high),
         jac=gradient,
         bounds=Bounds(low, high),
-        constraints=[{"type": "ineq", "fun": slack, "jac": slack_jacobian}],
+        constraints=constraints,
         method="SLSQP",
         options={"maxiter": TUNING.max_iterations, "ftol": accuracy},
     )
@@ -113,30 +124,39 @@ def minimise(
 def _minimise_some(
     value: Callable[[FloatArray], float],
     gradient: Callable[[FloatArray], FloatArray],
-    slack: Callable[[FloatArray], FloatArray],
-    slack_jacobian: Callable[[FloatArray], FloatArray],
+    main: Constraint,
     start: FloatArray,
     region: Region,
     accuracy: float,
     moving: NDArray[np.int64],
+    also: Constraint | None,
 ) -> Minimum:
     """Minimise over the variables that move alone, which is cheaper than bounds that hold the others."""
     if not len(moving):
-        return Minimum(start, np.zeros(len(slack(start))))
+        return Minimum(start, np.zeros(_count(main[0], also, start)))
 
     def whole(part: FloatArray) -> FloatArray:
         v = start.copy()
         v[moving] = part
         return v
 
+    def reduced(constraint: Constraint) -> Constraint:
+        slack, jacobian = constraint
+        return lambda part: slack(whole(part)), lambda part: jacobian(whole(part))[:, moving]
+
     low, high = region.ends(len(start))
     found = minimise(
         lambda part: value(whole(part)),
         lambda part: gradient(whole(part))[moving],
-        lambda part: slack(whole(part)),
-        lambda part: slack_jacobian(whole(part))[:, moving],
+        *reduced(main),
         start[moving],
         Region(low[moving], high[moving]),
         accuracy,
+        also=None if also is None else reduced(also),
     )
     return Minimum(whole(found.v), found.multipliers)
+
+
+def _count(slack: Callable[[FloatArray], FloatArray], also: Constraint | None, v: FloatArray) -> int:
+    """Return how many constraints there are."""
+    return len(slack(v)) + (0 if also is None else len(also[0](v)))

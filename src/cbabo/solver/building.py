@@ -28,6 +28,7 @@ def build_library(solver: Solver, probability: float, count: int, seed: int) -> 
     found = [solver.predict(bound, probability) for bound in solver.bound(theta[:first])]
     nothing = np.zeros(len(solver.output))
     x = np.array([f.x for f in found])
+    x = x if solver.region is None else solver.region.repaired(x)
     multipliers = np.array([nothing if f.multipliers is None else f.multipliers for f in found])
     batched = BatchedPosterior(solver)
     prices = _multipliers(batched, theta[:first], x, multipliers, probability)
@@ -62,10 +63,12 @@ def _multipliers(
     std = batched.std(x)[:, solver.output]
     needed = solver.sign * z[:, solver.output] + margin_of(solver, std, multipliers, probability)
     active = needed >= solver.bound(theta) - TUNING.active
-    edges = np.eye(x.shape[1])
+    edges, relations = np.eye(x.shape[1]), batched.relations
     prices = np.zeros_like(multipliers)
     for i, design in enumerate(x):
         held = np.concatenate([-edges[design <= TUNING.edge], edges[design >= 1.0 - TUNING.edge]])
+        if len(relations):
+            held = np.concatenate([held, J[i, relations][z[i, relations] >= -TUNING.active]])
         pushed = np.concatenate([solver.sign[active[i], None] * J[i, solver.output[active[i]]], held])
         length = np.maximum(np.linalg.norm(pushed, axis=1), np.finfo(np.float64).tiny)
         if active[i].any():

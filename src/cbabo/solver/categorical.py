@@ -50,8 +50,8 @@ TUNING = CategoricalTuning()
 
 def solver_for(posterior: Posterior) -> Solver:
     """Return the solver for a posterior's problem."""
-    space = posterior.problem.space
-    numbers, categories = Lattice.of_numbers(space), Lattice.of_categories(space)
+    space, region = posterior.problem.space, posterior.problem.region
+    numbers, categories = Lattice.of_numbers(space, region), Lattice.of_categories(space, region)
     inner = Solver(posterior) if numbers is None else MixedSolver(posterior, numbers)
     return inner if categories is None else CategoricalSolver(posterior, categories, inner)
 

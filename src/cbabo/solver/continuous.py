@@ -26,6 +26,7 @@ from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import ACCURACY, CUBE, Region, minimise
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
+from cbabo.solver.known import KnownRelations
 from cbabo.surrogate.limits import student_margin, student_probability, student_quantile
 from cbabo.surrogate.posterior import Posterior
 
@@ -112,10 +113,11 @@ class Solver:
     """Whether some variables are not continuous."""
 
     def __init__(self, posterior: Posterior) -> None:
-        limits, s = posterior.limits, posterior.surrogates
+        limits, s = posterior.limits, posterior.predictor
         self.posterior = posterior
         self.pointwise = posterior.pointwise
         self.failure_model = posterior.failure_model
+        self.region, self.known = posterior.problem.region, KnownRelations(posterior.problem.region)
         self.z, self.z_std = posterior.z.numpy(), posterior.z_std.numpy()
         self.output, self.sign, self.goal = limits.output.numpy(), limits.sign.numpy(), limits.goal
         self._centre, self._scale = s.centre.numpy()[self.output], s.scale.numpy()[self.output]
@@ -181,8 +183,7 @@ class Solver:
         solution = self.solve_with_margins(bound, solution, probability)
         chance = self.probability(bound, solution.x)
         if chance < probability - PROBABILITY_SLACK:
-            std = self.pointwise.std(solution.x)[self.output]
-            safest = self.nearest(bound, solution.x, std)
+            safest = self.nearest(bound, solution.x, self.pointwise.std(solution.x)[self.output])
             better = self.probability(bound, safest.x)
             if better > chance:
                 solution, chance = safest, better
@@ -220,13 +221,13 @@ class Solver:
             start,
             region,
             moving=self._moves(),
+            also=self.known.constraints(len(start)),
         )
-        return self.at(bound, found.v, found.multipliers[: len(bound)])
+        return self.at(bound, self.known.obeying(found.v, region), found.multipliers[: len(bound)])
 
     def nearest(self, bound: FloatArray, start: FloatArray, scale: FloatArray, region: Region = CUBE) -> Solution:
         """Return the design whose largest violation, in units of scale (r), is least."""
-        at_design = PosteriorAtDesign(self)
-        d = len(start)
+        at_design, d = PosteriorAtDesign(self), len(start)
         low, high = region.ends(d)
         start = np.clip(start, low, high)
         unit = scale if self.failure_model is None else np.append(scale, TUNING.failure_unit)
@@ -240,8 +241,9 @@ class Solver:
             np.append(start, worst),
             Region(np.append(low, -TUNING.widest), np.append(high, max(worst, 0.0) + TUNING.widest)),
             moving=self._moves(d),
+            also=self.known.constraints(d),
         )
-        return self.at(bound, found.v[:d])
+        return self.at(bound, self.known.obeying(found.v[:d], region))
 
     def closest(self, theta: FloatArray, probability: float, start: FloatArray | None = None) -> FloatArray | None:
         """Return the thresholds nearest to theta (k) that can be met with this probability; None if none can.
@@ -269,9 +271,8 @@ class Solver:
         self, theta: FloatArray, start: FloatArray, margin: FloatArray, region: Region = CUBE
     ) -> FloatArray | None:
         """Return a design and the least relaxation (d + k) with which it keeps the margins (r)."""
-        at_design = PosteriorAtDesign(self)
+        at_design, step = PosteriorAtDesign(self), TUNING.theta_step
         d, k = len(start), len(theta)
-        step = TUNING.theta_step
         threshold, span = self.posterior.limits.threshold.numpy(), self.posterior.limits.span.numpy() != 0
         rows = np.nonzero(span)[0]
 
@@ -286,8 +287,7 @@ class Solver:
             by_theta[rows, threshold[rows]] = rise[rows]
             return np.column_stack([by_x, by_theta])
 
-        (low, high), most = region.ends(d), np.clip(1.0 - theta, 0.0, None)
-        weight = np.append(np.zeros(d), np.ones(k))
+        (low, high), most, weight = region.ends(d), np.clip(1.0 - theta, 0.0, None), np.append(np.zeros(d), np.ones(k))
         found = minimise(
             lambda v: float((weight * v**2).sum()),
             lambda v: 2.0 * weight * v,
@@ -297,8 +297,10 @@ class Solver:
             Region(np.append(low, np.zeros(k)), np.append(high, most)),
             accuracy=ACCURACY**2,  # The value is a sum of squares.
             moving=self._moves(*range(d, d + k)),
+            also=self.known.constraints(d),
         )
-        return found.v if float(slack(found.v).min()) >= -TUNING.feasible else None
+        v = np.append(self.known.obeying(found.v[:d], region), found.v[d:])
+        return v if max(-float(slack(v).min()), self.known.violation(v[:d])) <= TUNING.feasible else None
 
     def probability(self, bound: FloatArray, x: FloatArray) -> float:
         """Return the probability that a design obeys its bounds (r)."""
@@ -375,9 +377,8 @@ class Solver:
         """Return a design as a solution."""
         at_design = PosteriorAtDesign(self)
         multipliers = np.zeros(len(bound)) if multipliers is None else multipliers
-        return Solution(
-            x, float(self.goal * at_design(x)[0][0]), float(np.max(at_design.excess(x, bound))), multipliers
-        )
+        excess = max(float(np.max(at_design.excess(x, bound))), self.known.violation(x))
+        return Solution(x, float(self.goal * at_design(x)[0][0]), excess, multipliers)
 
 
 def apart(x: FloatArray, order: NDArray[np.int64], count: int) -> list[FloatArray]:
@@ -410,8 +411,7 @@ class PosteriorAtDesign:
 
     def excess(self, x: FloatArray, bound: FloatArray) -> FloatArray:
         """Return by how much each bound is exceeded (r), and the tolerable failure probability where it is modelled (r + 1)."""
-        z = self(x)[0]
-        over = self._solver.sign * z[self._solver.output] - bound
+        over = self._solver.sign * self(x)[0][self._solver.output] - bound
         return over if self._failure is None else np.append(over, self._failure[0])
 
     def slope(self, x: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbabo.domain.categorical import Categorical
+from cbabo.domain.region import Region as DesignRegion
 from cbabo.domain.space import AnyVariable, Discrete, Integer, Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import CUBE, Region
@@ -71,30 +72,32 @@ class Lattice:
     """m."""
     complete: bool
     """Whether there are no continuous variables."""
+    region: DesignRegion | None = None
+    """The designs that obey known relations; None: all do."""
 
     @classmethod
-    def of(cls, space: Space) -> Lattice | None:
+    def of(cls, space: Space, region: DesignRegion | None = None) -> Lattice | None:
         """Return the lattice of a space; None if all variables are continuous."""
-        return cls._of(space, (Integer, Discrete, Categorical))
+        return cls._of(space, (Integer, Discrete, Categorical), region)
 
     @classmethod
-    def of_numbers(cls, space: Space) -> Lattice | None:
+    def of_numbers(cls, space: Space, region: DesignRegion | None = None) -> Lattice | None:
         """Return the lattice of the variables that are numbers; None if there are none."""
-        return cls._of(space, (Integer, Discrete))
+        return cls._of(space, (Integer, Discrete), region)
 
     @classmethod
-    def of_categories(cls, space: Space) -> Lattice | None:
+    def of_categories(cls, space: Space, region: DesignRegion | None = None) -> Lattice | None:
         """Return the lattice of the categorical variables; None if there are none."""
-        return cls._of(space, (Categorical,))
+        return cls._of(space, (Categorical,), region)
 
     @classmethod
-    def _of(cls, space: Space, kinds: tuple[type, ...]) -> Lattice | None:
+    def _of(cls, space: Space, kinds: tuple[type, ...], region: DesignRegion | None) -> Lattice | None:
         some = [(v, at) for v, at in zip(space.variables, space.columns, strict=True) if isinstance(v, kinds)]
         if not some:
             return None
         columns = np.concatenate([np.atleast_1d(np.arange(space.dimension)[at]) for _, at in some])
         places = tuple(v.to_unit(_legal_values(v)) for v, _ in some)
-        return cls(columns, places, not space.continuous.any())
+        return cls(columns, places, not space.continuous.any(), region)
 
     def held(self, x: FloatArray) -> Region:
         """Return the region in which the discrete variables cannot move."""
@@ -125,7 +128,16 @@ class Lattice:
             cost, kept = cost[order], kept[order]
         designs = np.tile(x, (len(kept), 1))
         designs[:, self.at] = kept
-        return designs
+        return self._possible(designs)
+
+    def _possible(self, designs: FloatArray) -> FloatArray:
+        """Leave out combinations that break known relations whatever the continuous variables are; all are kept if all do."""
+        if self.region is None:
+            return designs
+        held = np.zeros(designs.shape[1], dtype=np.bool_)
+        held[self.at] = True
+        possible = self.region.relations.possible(designs, held)
+        return designs[possible] if possible.any() else designs
 
     def combinations(self) -> FloatArray:
         """Return all combinations of legal values (c x columns), the first variable slowest."""

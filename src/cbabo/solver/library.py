@@ -22,7 +22,8 @@ How thresholds are answered, all at once:
 Programs have no rows for requirements that come near their bounds in no entry, and outputs that only these ask for are not
 evaluated before step 3. Standard deviations are computed where a requirement comes close to its bound, and are the entry's
 elsewhere; the objective's is computed in step 3. Discrete variables and categories stay as the entry has them. The failure
-probability is one output more, with a bound of its own and no margin.
+probability is one output more, with a bound of its own and no margin, and so is each known relation between variables; a design
+that still breaks one after the corrections is moved onto it, or towards its entry, which obeys all of them.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Library:
     theta: FloatArray
     x: FloatArray
     mean: FloatArray
-    """m x q: z; with one column more where there is a risk of failures."""
+    """m x q: z; with one column more where there is a risk of failures, and one for each known relation."""
     std: FloatArray
     """m x q: s."""
     slope: FloatArray
@@ -221,7 +222,8 @@ class FastMap:
             solver.joint(solver.bound(entries.theta), entries.mean, entries.std) >= probability - PROBABILITY_SLACK
         )
         if solver.failure_model is not None:
-            reached &= entries.mean[:, -1] <= self.batched.bound(entries.theta)[:, -1] + TUNING.active
+            q, r = len(self.batched.outputs), len(self.batched.requirements)
+            reached &= entries.mean[:, q] <= self.batched.bound(entries.theta)[:, r] + TUNING.active
         return np.where(reached, solver.goal * entries.mean[:, 0], np.inf)
 
     def merit(self, bound: FloatArray, mean: FloatArray) -> FloatArray:
@@ -282,6 +284,8 @@ class FastMap:
             corrected = self._merit(batched, bound - TUNING.kept_margin * margin, batched.mean(x)).reshape(-1, each)
             chosen = corrected.argmin(1) + np.arange(len(theta)) * each
             x, kept, start = x[chosen], kept[chosen], start[chosen]
+        if solver.region is not None:  # Entries obey all relations, and have the same discrete values.
+            x = solver.region.repaired(x, library.x[start])
         multipliers = np.zeros((len(x), library.margin.shape[1]))
         multipliers[:, self.near] = kept[:, :r]
         return x, multipliers, start

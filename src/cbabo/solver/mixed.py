@@ -148,7 +148,10 @@ class MixedSolver(Solver):
                 np.maximum((self._excess(bound, x) / scale).max(1), self._failure_excess(x) / SOLVER.failure_unit)
             )
 
-        return search(self.lattice, relaxed, lambda _, x: worst(x), solve, lambda s: (float(worst(s.x[None])[0]),))
+        def rank(solution: Solution) -> tuple[float, ...]:
+            return self.known.violation(solution.x), float(worst(solution.x[None])[0])
+
+        return search(self.lattice, relaxed, lambda _, x: worst(x), solve, rank)
 
     def _within(self, x: FloatArray, region: Region) -> Region:
         """Return the region that holds the discrete variables of x and keeps the continuous ones within another."""
@@ -167,6 +170,8 @@ class MixedSolver(Solver):
             price = np.abs(centre.multipliers)
             unpriced = max(1.0, float(price.max())) * (price == 0.0)
             worth = worth + over @ price + np.clip(over, 0.0, None) @ unpriced
+        if self.region is not None and self.lattice.complete:
+            worth = worth + _VIOLATION * np.clip(self.region.relations.values(x), 0.0, None).sum(1)
         return np.asarray(worth if self.failure_model is None else worth + _VIOLATION * self._failure_excess(x))
 
     def _excess(self, bound: FloatArray, x: FloatArray) -> FloatArray:
@@ -175,7 +180,7 @@ class MixedSolver(Solver):
 
     def _means(self, x: FloatArray) -> FloatArray:
         """Return z (c x q) of designs (c x d)."""
-        s = self.posterior.surrogates
+        s = self.posterior.predictor
         with torch.no_grad():
             return np.asarray(((s.mean(torch.from_numpy(x)) - s.centre) / s.scale).numpy())
 

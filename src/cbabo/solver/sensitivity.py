@@ -153,7 +153,7 @@ class Sensitivity:
     def _curvature(self, x: FloatArray, lam: FloatArray) -> FloatArray:
         """Return the second derivatives (d x d) of the Lagrangian, made positive definite."""
         solver = self.solver
-        weights = np.zeros(len(solver.posterior.surrogates.scale))
+        weights = np.zeros(len(solver.posterior.predictor.scale))
         weights[0] = solver.goal
         np.add.at(
             weights, solver.output, solver.sign * np.minimum(lam[: len(solver.output)], PROGRAM.largest_multiplier)

@@ -38,6 +38,8 @@ class ImportReport:
     """Rows left out: the line of the file (of a DataFrame: the row, from 1) and why."""
     known: int
     """How many rows were in the study already and were left out for that reason."""
+    broken: tuple[tuple[int, str], ...] = ()
+    """Rows whose designs break a known relation, and what they break: kept, because they were measured, but never an answer."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class CheckedRows:
     rows: tuple[tuple[Point, dict[str, Reading]], ...]
     problems: tuple[tuple[int, str], ...]
     known: int
+    broken: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def check_rows(
     seen = {_key(problem, point, outputs) for point, outputs in known}
     rows: list[tuple[Point, dict[str, Reading]]] = []
     problems: list[tuple[int, str]] = []
+    broken: list[tuple[int, str]] = []
     read = _frame_table(table) if isinstance(table, pd.DataFrame) else _csv_table(Path(table))
     names = _renamed(problem, read.names, columns or {})
     for line, cells in read.lines:
@@ -80,14 +84,17 @@ def check_rows(
             rows.append(_checked(problem, {name: v for name, v in zip(names, cells, strict=True) if name}))
         except InputError as error:
             problems.append((line, str(error).removeprefix("point: ")))
+            continue
+        if problem.region is not None and (what := problem.region.broken(rows[-1][0])):
+            broken.append((line, f"the design breaks {what}; it is kept as data, but is never an answer"))
     new = [row for row in rows if _key(problem, *row) not in seen]
-    return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new))
+    return CheckedRows(tuple(new), tuple(problems), len(rows) - len(new), tuple(broken))
 
 
 def _key(problem: Problem, point: Mapping[str, Any], outputs: Mapping[str, Reading]) -> str:
     values = problem.space.array([point])[0].tolist()
     numbers, _ = taken_apart(outputs)
-    return json.dumps(values + [numbers[part] for name in problem.outputs for part in _columns_of(name, numbers)])
+    return json.dumps(values + [numbers[part] for name in problem.simulated for part in _columns_of(name, numbers)])
 
 
 def _columns_of(output: str, names: Mapping[str, Any]) -> list[str]:
@@ -103,7 +110,7 @@ def _renamed(problem: Problem, names: list[str], columns: Mapping[str, str]) -> 
         if theirs not in names:
             raise InputError(f"import: there is no column {theirs!r} to rename; the table has {held}")
     renamed = [columns.get(name, name) for name in names]
-    absent = missing(dict.fromkeys(renamed), problem.outputs)
+    absent = missing(dict.fromkeys(renamed), problem.simulated)
     for name in (*problem.space.names, *([] if absent is None else [absent])):
         if name not in renamed:
             raise InputError(
@@ -124,7 +131,7 @@ def _checked(problem: Problem, cells: Mapping[str, Any]) -> tuple[Point, dict[st
     point = problem.space.check({v.name: _cell(v, cells[v.name]) for v in problem.variables})
     outputs: dict[str, Reading] = {
         part: _with_error(part, _number(part, cells[part]), cells)
-        for name in problem.outputs
+        for name in problem.simulated
         for part in _columns_of(name, cells)
     }
     errors = {sem_column(name) for name in cells}

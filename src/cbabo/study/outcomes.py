@@ -21,7 +21,7 @@ def told_readings(problem: Problem, outputs: Any) -> tuple[dict[str, Reading], s
     """Return the outputs that were told, and why they are a failure, if they are."""
     if not isinstance(outputs, Mapping):
         raise InputError(f"tell: expected outputs as a mapping of names to numbers, got {shown(outputs)}")
-    declared = problem.outputs
+    declared = problem.simulated
     absent = missing(outputs, declared)
     if absent is not None:
         raise InputError(f"tell: the output {absent!r} is missing; expected {', '.join(declared)}")

@@ -239,7 +239,7 @@ class Study:
         """
         known = ((row.point, row.outputs) for row in self.evaluations if row.state == "complete")
         checked = check_rows(self.problem, table, columns, known)
-        return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known)
+        return ImportReport(tuple(self._store.insert(checked.rows)), checked.problems, checked.known, checked.broken)
 
     def forget(self, ids: Iterable[int], reason: str = "no reason given", *, undo: bool = False) -> None:
         """Exclude evaluations, all or none of them, so that nothing is learned from them; they stay in the record.
@@ -373,7 +373,7 @@ class Study:
         check_spending("refine", evaluate, evaluations)
         self._store.refresh()
         limits = self.problem.box.complete(thresholds)
-        begin = None if start is None else self.problem.space.check(start)
+        begin = None if start is None else self._start(start)
         execution = read_execution("refine", timeout=timeout, retries=retries, in_process=in_process)
         with self._store.locked(patient=True), execution.executor(evaluate) as executor:
 
@@ -444,6 +444,13 @@ class Study:
         content = decision_content(self._model_of(rows) if model is None else model, rows, thresholds, note, intents)
         entry = self._store.append("proposal" if proposal else "decision", who, content)
         return read_decision(entry)
+
+    def _start(self, point: Mapping[str, float]) -> Point:
+        """Return a design that a refinement begins with; refuse one that breaks a known relation."""
+        legal, region = self.problem.space.check(point), self.problem.region
+        if region is not None and region.broken(legal):
+            raise InputError(f"refine: the start must obey all relations, but it breaks {region.broken(legal)}")
+        return legal
 
     def _model_of(self, evaluations: Evaluations) -> Model:
         from cbabo.decisions.audit import audit_warning

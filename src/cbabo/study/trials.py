@@ -26,7 +26,7 @@ class Trials:
     @property
     def outputs(self) -> tuple[str, ...]:
         """What an evaluation has to return."""
-        return self._store.record.problem.outputs
+        return self._store.record.problem.simulated
 
     @property
     def batch_size(self) -> int:
@@ -106,11 +106,12 @@ def _unseen(evaluations: Evaluations, batch: Sequence[Point], count: int) -> lis
     space = evaluations.problem.space
     asked = {tuple(row.point[name] for name in space.names) for row in evaluations if row.cause != "set-up"}
     found: list[Point] = []
+    region = evaluations.problem.region
     for point in itertools.chain(batch, space.designs()):
         if len(found) == count:
             break
         key = tuple(point[name] for name in space.names)
-        if key not in asked:
+        if key not in asked and (region is None or bool(region.holds([point])[0])):
             asked.add(key)
             found.append(point)
     return found

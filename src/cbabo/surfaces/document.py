@@ -14,11 +14,13 @@ from typing import Any
 
 from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.decisions import tradeoff, wish
+from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import FARTHEST
+from cbabo.domain.region import Region
 from cbabo.methods.settings import PaperSettings
 from cbabo.model import Model
 from cbabo.numerics import qp
@@ -26,11 +28,14 @@ from cbabo.numerics.codec import base64_array
 from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.numerics.versions import versions
 from cbabo.solver import consistency, continuous, library
+from cbabo.solver.known import RELATION_SLACK
 from cbabo.surfaces.records import ACTIVE_SHARE
-from cbabo.surrogate import Surrogates, failures, gp, warp
+from cbabo.surrogate import Surrogates, failures, formulas, gp, limits, warp
 from cbabo.surrogate.failures import FailureModel, tried_designs
 
 FORMAT = 3
+_ANCHORS = 64
+"""Designs that obey known relations, on which the page falls back where a design cannot be moved onto them."""
 
 
 def document(model: Model, name: str) -> dict[str, Any]:
@@ -41,6 +46,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "problem": problem_record(model.problem),
         "map": _map(model),
         "surrogates": _surrogates(model),
+        "formulas": _formulas(model),
         "tried": _tried(model),
         "recommend": _recommend(model),
         "tuning": _tuning(),
@@ -86,6 +92,9 @@ def problem_record(problem: Problem) -> dict[str, Any]:
         "constraints": constraints,
         "outputs": list(problem.outputs),
         "units": units(problem),
+        "relations": list(problem.relations),
+        "derived": dict(problem.derived),
+        "region": None if problem.region is None else _region(problem.region),
     }
 
 
@@ -169,6 +178,13 @@ def _tuning() -> dict[str, Any]:
         "feasibility_tolerance": FEASIBILITY_TOLERANCE,
         "unlikely": tradeoff.UNLIKELY,
         "active_share": ACTIVE_SHARE,
+        "relation_slack": RELATION_SLACK,
+        "region": {**_numbers(region.TUNING), "largest": relations.LARGEST},
+        "formulas": {
+            "least_std": formulas.LEAST_STD,
+            "largest": formulas.LARGEST,
+            "exact_slack": limits.EXACT_SLACK,
+        },
     }
 
 
@@ -180,6 +196,33 @@ def _surrogates(model: Model) -> dict[str, Any]:
     given = model.posterior.warp
     warps = {} if given is None else {f"warp_{f.name}": base64_array(getattr(given, f.name)) for f in fields(given)}
     return {**_processes(model.surrogates), **warps}
+
+
+def _formulas(model: Model) -> dict[str, Any] | None:
+    """State the derived outputs; None where there are none."""
+    known, problem = model.posterior.formulas, model.problem
+    if known is None:
+        return None
+    derived = known.derived.tolist()
+    return {
+        "learned": known.learned.tolist(),
+        "derived": derived,
+        "steps": [[step.plain for step in problem.formulas[problem.outputs[j]].steps] for j in derived],
+        "centre": base64_array(known.centre),
+        "scale": base64_array(known.scale),
+        "worse": known.worse.tolist(),
+    }
+
+
+def _region(known: Region) -> dict[str, Any]:
+    """State the known relations, and designs that obey them."""
+    stated = known.relations
+    return {
+        "relations": [[step.plain for step in e.steps] for e in stated.expressions],
+        "finite": [[step.plain for step in e.steps] for e in stated.finite],
+        "scale": stated.scale.tolist(),
+        "anchors": base64_array(known.anchors[:_ANCHORS]),
+    }
 
 
 def _processes(surrogates: Surrogates) -> dict[str, Any]:
@@ -208,6 +251,7 @@ def _evaluation(problem: Problem, row: Evaluation) -> dict[str, Any]:
 def _quality(model: Model) -> dict[str, Any]:
     quality = leave_one_out(model)
     return {
+        "outputs": list(quality.outputs),
         "ids": quality.ids.tolist(),
         "observed": base64_array(quality.observed),
         "predicted": base64_array(quality.predicted),

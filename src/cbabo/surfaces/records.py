@@ -108,6 +108,16 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     }
 
 
+def breaking_text(evaluations: Evaluations) -> str:
+    """Say which measured designs break known relations; empty if none does."""
+    rows = evaluations.breaking
+    if not len(rows):
+        return ""
+    ids = ", ".join(str(row.id) for row in rows[:10]) + (", ..." if len(rows) > 10 else "")
+    what = "1 measured design breaks" if len(rows) == 1 else f"{len(rows)} measured designs break"
+    return f"{what} a known relation (evaluation {ids}): learned from, because it was measured, but never an answer."
+
+
 def evaluation_record(row: Evaluation) -> dict[str, Any]:
     """State one evaluation."""
     return {

@@ -52,6 +52,8 @@ class Limits:
     """r: which theta moves it (any where it is fixed)."""
     warp: Warp | None = None
     """r: how the limited output is warped; None: not at all."""
+    exact: Tensor | None = None
+    """r: whether the limited output is a formula of variables, so that a limit on it is obeyed or not; None: none is."""
 
     @classmethod
     def of(cls, problem: Problem, warp: Warp | None = None) -> Limits:
@@ -70,6 +72,7 @@ class Limits:
             span=torch.tensor([c.scale if c.movable else 0.0 for c, _ in rows], **real),  # type: ignore[arg-type]
             threshold=torch.tensor([movable.index(c.name) if c.movable else 0 for c, _ in rows]),
             warp=mine,
+            exact=torch.isin(output, torch.tensor(problem.exact)) if problem.exact else None,
         )
 
     def bound(self, theta: Tensor) -> Tensor:
@@ -102,8 +105,11 @@ class Limits:
     def log_probability_of_slack(self, slack: Tensor) -> Tensor:
         """Return the log probability (b) that every requirement is obeyed, for slacks (b x r) in standard deviations.
 
-        Everything that states a probability of feasibility computes it here.
+        Everything that states a probability of feasibility computes it here. An exact requirement has the probability 1 or 0.
         """
+        if self.exact is not None:
+            certain = (slack + EXACT_SLACK).sign() * _LARGEST
+            slack = torch.where(self.exact, certain, slack)
         return self._joint(slack, _log_student)
 
     def log_normal_probability(self, mean: Tensor, std: Tensor, theta: Tensor) -> Tensor:
@@ -130,6 +136,8 @@ class Limits:
         return torch.cat([self.output[:0], *alone]), tuple(group for group in groups if len(group) > 1)
 
 
+EXACT_SLACK = 1e-3
+"""By how much an exact output may exceed its limit, in least deviations of a derived output (see `formulas`): rounding."""
 _LARGEST = 1e100
 """Distance in standard deviations beyond which squares would overflow."""
 

@@ -106,6 +106,11 @@ class Measurements:
         stated = (complete.sem > 0.0).any(0)
         return cls(first, *(torch.from_numpy(part) for part in (mean, count, spread, precision, stated)))
 
+    def of_outputs(self, columns: Tensor) -> Measurements:
+        """Return the measurements of some outputs (indices)."""
+        y, spread, precision = (part[:, columns] for part in (self.y, self.spread, self.precision))
+        return Measurements(self.rows, y, self.count, spread, precision, self.stated[columns])
+
     @property
     def x(self) -> Tensor:
         """The designs, n x d, unit cube."""

@@ -17,16 +17,27 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import Forms, Hyperparameters, Pointwise, Surrogates, Warp, choose, condition, fit
+from cbabo.surrogate.columns import (
+    exact_outputs,
+    learned_columns,
+    learned_rows,
+    orientation,
+    ranges,
+    ratio,
+)
+from cbabo.surrogate.columns import groups as _groups
+from cbabo.surrogate.composed import Composed, ComposedPointwise
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from cbabo.surrogate.forms import with_plain
+from cbabo.surrogate.formulas import Formulas
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.noise import NATURAL, Measurements, NoisePolicy, RowNoise
 from cbabo.surrogate.noise import TUNING as NOISE
@@ -88,7 +99,7 @@ class Posterior:
     measured: Evaluations
     """n, the first evaluation of each measured design."""
     surrogates: Surrogates
-    """Of the outputs as they are, or as `forms` says."""
+    """Of the simulated outputs (p) as they are, or as `forms` says; `predictor` predicts all outputs (q)."""
     forms: Forms | None = None
     """How outputs are warped; None: not at all, and their signs are the problem's."""
     formed: int = 0
@@ -107,17 +118,43 @@ class Posterior:
     @cached_property
     def limits(self) -> Limits:
         """The problem's objective and limits in the surrogates' units."""
-        return Limits.of(self.problem, self.warp)
+        return Limits.of(self.problem, self.output_warp)
 
     @property
     def warp(self) -> Warp | None:
-        """How outputs are warped."""
+        """How simulated outputs are warped."""
         return None if self.forms is None else self.forms.warp
 
     @cached_property
-    def pointwise(self) -> Pointwise:
-        """The surrogates for one design at a time."""
-        return Pointwise(self.surrogates)
+    def output_warp(self) -> Warp | None:
+        """How all outputs are warped: derived ones are not."""
+        if self.warp is None or self.formulas is None:
+            return self.warp
+        q, learned = len(self.problem.outputs), torch.from_numpy(self.formulas.learned)
+        found = Warp.none(torch.ones(q, dtype=torch.float64))
+        for part in ("orientation", "centre", "width"):
+            getattr(found, part)[learned] = getattr(self.warp, part)
+        return found
+
+    @cached_property
+    def formulas(self) -> Formulas | None:
+        """The derived outputs; None where there are none."""
+        if not self.problem.derived:
+            return None
+        s, derived = self.surrogates, [j for j, n in enumerate(self.problem.outputs) if n in self.problem.derived]
+        return Formulas(self.problem, self.warp, s.centre.numpy(), s.scale.numpy(), self.measured.y[:, derived])
+
+    @cached_property
+    def predictor(self) -> Surrogates | Composed:
+        """What predicts all outputs: the surrogates, and formulas of these where there are derived outputs."""
+        return self.surrogates if self.formulas is None else Composed(self.surrogates, self.formulas)
+
+    @cached_property
+    def pointwise(self) -> Pointwise | ComposedPointwise:
+        """The predictor for one design at a time."""
+        return (
+            Pointwise(self.surrogates) if self.formulas is None else ComposedPointwise(self.surrogates, self.formulas)
+        )
 
     @cached_property
     def z(self) -> Tensor:
@@ -138,42 +175,66 @@ class Posterior:
     def noise(self) -> Tensor:
         """Standard deviation (q) of the noise of each output, natural units, in the middle of the data; 0 where it is exact."""
         if self.exact is None:
-            return torch.zeros_like(self.surrogates.scale)
+            return torch.zeros(len(self.problem.outputs), dtype=torch.float64)
         s, warp = self.surrogates, self.warp
+        exact = self.exact[self._learned]
         std = s.noise_std if self.kappa is None else s.noise_std / self.kappa
         if warp is not None:
             kind = s.hyperparameters.noise_kind
-            scaled = torch.zeros_like(self.exact) if kind is None else kind == NATURAL
+            scaled = torch.zeros_like(exact) if kind is None else kind == NATURAL
             slope = warp.log_slope(warp.inverse(s.y).median(0).values).exp()
             std = std / torch.where(warp.curved & ~scaled, slope, 1.0)
-        return torch.where(self.exact, 0.0, std)
+        found = torch.zeros(len(self.problem.outputs), dtype=torch.float64)
+        found[self._learned] = torch.where(exact, 0.0, std)
+        return found
+
+    @cached_property
+    def _learned(self) -> Tensor:
+        """Where the simulated outputs are among all (p)."""
+        return torch.tensor(self.problem.learned)
 
     def measured_probability(self, query: Query) -> FloatArray:
         """Return the probability (b x n) that the measured designs obey all limits of a query, by what was measured of them.
 
-        It is 1 or 0 where all outputs are exact.
+        It is 1 or 0 where all outputs are exact, and 0 for designs that break a known relation.
         """
         y = self.measured.y
         if self.exact is None or self.all_exact:
-            return np.asarray(self.problem.box.obeyed(y, query.thresholds), dtype=np.float64)
-        n, s, limits = len(y), self.surrogates, self.limits
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds) & self.in_region, dtype=np.float64)
+        n, s, limits = len(y), self.predictor, self.limits
         obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
         mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
         slack = limits.bound(torch.from_numpy(query.theta))[:, None] - limits.sign * mean[:, limits.output]
         # Exact outputs are judged as they were measured.
         slack = torch.where(self.exact[limits.output], TUNING.certain, slack / std[:, limits.output])
         chance = limits.log_probability_of_slack(slack.reshape(-1, len(limits.output))).exp()
-        return np.where(obeyed, chance.numpy().reshape(len(query), n), 0.0)
+        return np.where(obeyed & self.in_region, chance.numpy().reshape(len(query), n), 0.0)
+
+    @cached_property
+    def in_region(self) -> NDArray[np.bool_]:
+        """Which measured designs (n) obey all known relations; others, as from old runs, are data, but no answers."""
+        region = self.problem.region
+        return (
+            np.ones(len(self.measured), dtype=np.bool_)
+            if region is None
+            else region.holds([row.point for row in self.measured])
+        )
 
     @cached_property
     def _known(self) -> tuple[Tensor, Tensor]:
-        s = self.surrogates
+        s, every = self.surrogates, self.predictor
         z = (s.y - s.centre) / s.scale
+        if self.formulas is not None:
+            learned = z
+            z = z.new_empty(len(z), len(self.problem.outputs))
+            z[:, self._learned] = learned
+            z[:, self.formulas.derived] = torch.from_numpy(self.formulas.values(s.x.numpy(), learned.numpy()))
         if self.exact is None or self.all_exact:
             return z, torch.zeros_like(z)
         with torch.no_grad():
-            mean, std = s.mean_and_std(s.x)
-        return torch.where(self.exact, z, (mean - s.centre) / s.scale), torch.where(self.exact, 0.0, std / s.scale)
+            mean, std = every.mean_and_std(s.x)
+        z = torch.where(self.exact, z, (mean - every.centre) / every.scale)
+        return z, torch.where(self.exact, 0.0, std / every.scale)
 
     @property
     def fit_state(self) -> FitState:
@@ -193,13 +254,13 @@ class Posterior:
 
     def conditioned(self, evaluations: Evaluations, policy: NoisePolicy) -> Posterior:
         """Return the posterior of more evaluations of the same problem, with the same hyperparameters."""
-        found = Measurements.of(evaluations.complete)
+        found = _measurements(evaluations)
         s, h, y = self.surrogates, self.surrogates.hyperparameters, found.y
         warped = y if self.warp is None else self.warp.forward(y)
         exact, relative = self.exact, None
         if exact is not None:
-            noisy = _noisy(found, policy) | ~exact
-            exact = ~noisy
+            noisy = _noisy(found, policy) | ~exact[self._learned]
+            exact = exact_outputs(self.problem, ~noisy)
             scaled = torch.zeros_like(noisy) if h.noise_kind is None else h.noise_kind == NATURAL
             assert self.warp is not None
             # Of what is not measured yet, the posterior mean tells the slope of the warp.
@@ -212,13 +273,14 @@ class Posterior:
 
     def natural(self, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and deviations (b x q) in natural units."""
-        return (mean, std) if self.warp is None else self.warp.natural(mean, std)
+        return (mean, std) if self.output_warp is None else self.output_warp.natural(mean, std)
 
 
 def fit_plain(evaluations: Evaluations, state: FitState) -> Posterior:
     """Fit Gaussian processes with BoTorch's priors to the raw outputs of all measured designs."""
     measured = evaluations.complete
     x, y = torch.from_numpy(measured.x), torch.from_numpy(measured.y)
+    y = learned_columns(measured.problem, y)
     state = state.for_outputs(y.shape[1])
     return Posterior(measured.problem, measured, fit(x, y, warm=state.hyperparameters))
 
@@ -235,14 +297,14 @@ def fit_calibrated(
     initial_evaluations: how many of the first designs were not chosen by a model. policy: what counts as noise. realisation:
     whether limits are about one measurement, noise included, instead of the noise-free outputs.
     """
-    measurements = Measurements.of(evaluations.complete)
+    measurements = _measurements(evaluations)
     noisy = _noisy(measurements, policy)
     repeats = (measurements, noisy) if bool(noisy.any()) else None
     x, y = measurements.x, measurements.y
     problem = evaluations.problem
     state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
-    forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
+    forms = state.forms or Forms.plain(learned_rows(problem, orientation(problem)), x.shape[1])
     count, formed = len(evaluations.complete), state.formed
     newly_noisy = noisy & _taken_as_exact(state)
     if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
@@ -252,7 +314,7 @@ def fit_calibrated(
     prequential = prequential.measured(x, y, forms.warp)
     if count >= max(initial_evaluations, TUNING.growth * formed):
         group = split_by_relevance(_groups(problem), _relevance(surrogates))
-        forms = choose(x, y, _ranges(problem), _ratio(problem), forms, surrogates, group, repeats)
+        forms = choose(x, y, learned_rows(problem, ranges(problem)), ratio(problem), forms, surrogates, group, repeats)
         surrogates, formed = forms.fit(x, y, surrogates.hyperparameters, group, repeats), count
         prequential = prequential.without_pending()
     kappa = measured_kappa(surrogates, initial_evaluations - (count - len(x)), prequential)
@@ -273,9 +335,15 @@ def fit_calibrated(
         fit_failure_model(evaluations),
         prequential,
         kappa,
-        exact,
+        exact_outputs(problem, exact),
         measurements.count,
     )
+
+
+def _measurements(evaluations: Evaluations) -> Measurements:
+    """Return the measurements of the simulated outputs."""
+    found, problem = Measurements.of(evaluations.complete), evaluations.problem
+    return found.of_outputs(torch.tensor(problem.learned)) if problem.derived else found
 
 
 def _noisy(measurements: Measurements, policy: NoisePolicy) -> Tensor:
@@ -313,20 +381,6 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
 
 
-def _groups(problem: Problem) -> Tensor:
-    """Return for every output (q) the first one that may share its kernel: parts of the same output under the same limits."""
-    limited: dict[str, list[str]] = {name: [] for name in problem.outputs}
-    for constraint in problem.constraints:
-        for name in constraint.output_names:
-            limited[name].append(constraint.name)
-    found = list(range(len(problem.outputs)))
-    for parts in problem.parts.values():
-        first: dict[tuple[str, ...], int] = {}
-        for j in parts:
-            found[j] = first.setdefault(tuple(limited[problem.outputs[j]]), j)
-    return torch.tensor(found)
-
-
 def _present_groups(problem: Problem, last: Hyperparameters | None) -> Tensor:
     """Return the label of each output's group (q) that shares a kernel: as in the last fit, all parts of an output before."""
     whole = _groups(problem)
@@ -338,36 +392,3 @@ def _present_groups(problem: Problem, last: Hyperparameters | None) -> Tensor:
 def _relevance(surrogates: Surrogates) -> Tensor:
     """Return how much each output depends on each variable (q x d): the root mean square of the derivatives at the data."""
     return surrogates.mean_and_gradient(surrogates.x)[1].square().mean(0).sqrt()
-
-
-def _orientation(problem: Problem) -> Tensor:
-    """Return for every output (q) the sign with which less is better."""
-    signs = dict.fromkeys(problem.outputs, 0.0)
-    for constraint in problem.constraints:
-        for name in constraint.output_names:
-            signs[name] = signs[name] or constraint.sign
-    signs[problem.objective.name] = problem.objective.sign
-    return torch.tensor([s or 1.0 for s in signs.values()], dtype=torch.float64)
-
-
-def _ranges(problem: Problem) -> Tensor:
-    """Return where the limits of every output may lie (q x 2); nan where it has none."""
-    ends = {name: [np.inf, -np.inf] for name in problem.outputs}
-    for c in problem.constraints:
-        for name in c.output_names:
-            ends[name][0] = min(ends[name][0], c.strictest, c.most_relaxed)
-            ends[name][1] = max(ends[name][1], c.strictest, c.most_relaxed)
-    found = torch.tensor(list(ends.values()), dtype=torch.float64)
-    return torch.where(found.isfinite().all(1, keepdim=True), found, torch.nan)
-
-
-def _ratio(problem: Problem) -> Tensor:
-    """Return log(upper / lower bound) of every variable (d); 0 where bounds are not positive or its scale is logarithmic.
-
-    A category has none either.
-    """
-    space, found = problem.space, torch.zeros(problem.space.dimension, dtype=torch.float64)
-    for v, at in zip(space.variables, space.columns, strict=True):
-        if not isinstance(v, Categorical) and v.low > 0 and not getattr(v, "log", False):
-            found[at] = np.log(v.high / v.low)
-    return found

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cbabo.errors import SurrogateError
 from cbabo.surrogate import kernel
+from cbabo.surrogate.composed import Composed
 from cbabo.surrogate.gp import Surrogates
 
 
@@ -28,8 +29,15 @@ class SamplingTuning:
 TUNING = SamplingTuning()
 
 
-def joint_samples(surrogates: Surrogates, x: Tensor, normal: Tensor) -> Tensor:
-    """Return samples (s x b x q, in the units of the surrogates' data) at designs x (b x d) from standard normals (s x b x q)."""
+def joint_samples(predictor: Surrogates | Composed, x: Tensor, normal: Tensor) -> Tensor:
+    """Return samples (s x b x q, in the units of the predictor's data) at designs x (b x d) from standard normals (s x b x q)."""
+    if isinstance(predictor, Surrogates):
+        return _joint_samples(predictor, x, normal)
+    learned = _joint_samples(predictor.surrogates, x, normal[:, :, predictor.formulas.learned])
+    return torch.stack([predictor.with_derived(x, sample) for sample in learned])
+
+
+def _joint_samples(surrogates: Surrogates, x: Tensor, normal: Tensor) -> Tensor:
     with torch.no_grad():
         found, h = surrogates.predict(x), surrogates.hyperparameters
         shared = h.of_groups

@@ -62,12 +62,38 @@ def simulate_mixed(p: dict[str, float]) -> dict[str, float]:
     }
 
 
+def related() -> Problem:
+    """Known relations, one of them curved, formulas of variables, and formulas of outputs."""
+    return Problem(
+        "related",
+        [Real("outer diameter", 10, 60), Real("wall", 0.5, 8, log=True), Integer("ribs", 2, 9)],
+        "mass",
+        [
+            Constraint("safety", ">=", low=1.0, high=4.0),
+            Constraint("deflection", low=0.5, high=4.0),
+            Constraint("slenderness", limit=25.0),
+        ],
+        relations=["2.5*wall <= `outer diameter`/2", "ribs*wall <= 24", "wall*`outer diameter` >= 12"],
+        derived={
+            "mass": "pi*(`outer diameter` - wall)*wall*(1 + 0.02*ribs)",
+            "safety": "max(strength, 200)/stress",
+            "slenderness": "`outer diameter`/wall",
+        },
+    )
+
+
+def simulate_related(p: dict[str, float]) -> dict[str, float]:
+    stiffness = p["outer diameter"] ** 2 * p["wall"] * (1 + 0.1 * p["ribs"])
+    return {"stress": 4e5 / stiffness, "strength": 210 - 3 * p["wall"] ** 2, "deflection": 1e6 / stiffness / p["ribs"]}
+
+
 PROBLEMS = {
     "valley": (valley, simulate_valley),
     "mirrored": (mirrored, simulate_mirrored),
     "lattice": (lattice, simulate_lattice),
     "mixed": (mixed, simulate_mixed),
     "materials": (bar, simulate_bar),
+    "related": (related, simulate_related),
 }
 
 

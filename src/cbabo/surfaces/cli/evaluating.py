@@ -187,11 +187,13 @@ def import_runs(
         raise InputError(f"{error}{hint}") from error
     problems = [{"line": line, "problem": why} for line, why in report.problems]
     if form == "json":
-        print_json({"added": list(report.added), "known": report.known, "problems": problems})
+        broken = [{"line": line, "broken": what} for line, what in report.broken]
+        content = {"added": list(report.added), "known": report.known, "problems": problems}
+        print_json(content | ({"broken": broken} if broken else {}))
     elif form == "csv":
         print_frame(pd.DataFrame(problems, columns=["line", "problem"]), "csv")
     else:
-        for line, why in report.problems:
+        for line, why in (*report.problems, *report.broken):
             typer.echo(f"{file}, line {line}: {why}", err=True)
         known = f", {_rows(report.known)} already there" if report.known else ""
         left = f", {_rows(len(problems))} with problems left out" if problems else ""

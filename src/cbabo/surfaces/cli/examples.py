@@ -23,6 +23,11 @@ problem:
     - buckling >= 1.5
     # one limit on several outputs, all must obey:  {name: members, low: 1, high: 3, outputs: [s1, s2, s3]}
     # a second limit on the same output:            {name: frequency_max, low: 80, high: 99, outputs: frequency}
+  # What you know need not be learned; names that are no plain words stand in backquotes, as `outer diameter`:
+  # relations: [height <= 4*width, 2*wall <= width - 10]   # between variables; no design that breaks one is ever proposed
+  # derived:                      # outputs that are formulas of variables (then exact) or of other outputs; may be limited
+  #   slenderness: height/width
+  #   reserve: 250/stress
 
 evaluator:                        # how one design is simulated: a Python function ...
   python: simulator:evaluate      # evaluate(point) in simulator.py beside this file

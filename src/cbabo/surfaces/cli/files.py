@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
 
 from cbabo.domain.categorical import Categorical
+from cbabo.domain.evaluations import Evaluation, Evaluations
+from cbabo.domain.parts import taken_apart, whole_name
 from cbabo.domain.problem import Problem
 from cbabo.errors import InputError, RunStoppedError, StorageError
 from cbabo.evaluators.execution import Execution
@@ -75,6 +78,11 @@ def check(
         raise InputError(f"{file}: --try needs an 'evaluator:' section with python or command; add it")
     print_frame(_variables(problem), "table", f"{problem.name}: variables")
     print_frame(_requirements(problem), "table", "outputs and limits")
+    if problem.relations:
+        print_frame(pd.DataFrame({"relation": problem.relations}), "table", "known relations")
+    if problem.derived:
+        print_frame(_derived(problem), "table", "derived outputs")
+        typer.echo(f"\nThe simulator must return: {', '.join(problem.simulated)}")
     if attempt and simulator is not None:
         _attempt(problem, simulator)
     following = f"Next: cbabo run {file}" if simulator else "It names no evaluator: use cbabo ask and cbabo tell."
@@ -111,16 +119,24 @@ def check_storage(
 
 
 def _attempt(problem: Problem, simulator: Simulator) -> None:
-    """Evaluate the centre of the space and show what came."""
-    point = problem.space.points([[0.5] * problem.space.dimension])[0]
+    """Evaluate the centre of the space, or the nearest design that obeys all relations, and show what came."""
+    middle = np.full((1, problem.space.dimension), 0.5)
+    point = problem.space.points(middle if problem.region is None else problem.region.repaired(middle))[0]
     where = ", ".join(f"{name}={value if isinstance(value, str) else f'{value:.6g}'}" for name, value in point.items())
     execution = Execution(timeout=simulator.timeout, retries=simulator.retries)
     with simulator_output(), execution.executor(simulator.evaluate) as executor:
-        outcome = execution.evaluate(executor, simulator.evaluate, point, problem.outputs, 0)
+        outcome = execution.evaluate(executor, simulator.evaluate, point, problem.simulated, 0)
     if not outcome.complete:
         typer.echo(outcome.log, err=True)
         raise RunStoppedError(f"the evaluator failed at {where}: {outcome.failure}")
     rows = [{"name": name, "value": value} for name, value in (outcome.outputs or {}).items()]
+    if problem.derived:
+        measured = Evaluation(1, "complete", "run", point, taken_apart(outcome.outputs or {})[0])
+        judged: Evaluation = Evaluations(problem, (measured,))[0]
+        if judged.failure is not None:
+            raise RunStoppedError(f"the evaluator returned its outputs at {where}, but {judged.failure}")
+        rows = [row for row in rows if row["name"] not in problem.derived]
+        rows += [{"name": n, "value": v} for n, v in judged.outputs.items() if (whole_name(n) or n) in problem.derived]
     print_frame(pd.DataFrame(rows), "table", f"outputs at {where}, after {outcome.seconds:.2g} s")
 
 
@@ -143,6 +159,15 @@ def _variables(problem: Problem) -> pd.DataFrame:
         rows.append({"name": v.name, "type": v.type, "low": ends[0], "high": ends[1], "unit": v.unit})
         if problem.space.categories:
             rows[-1]["labels"] = ", ".join(v.values) if isinstance(v, Categorical) else ""
+    return pd.DataFrame(rows)
+
+
+def _derived(problem: Problem) -> pd.DataFrame:
+    exact = {problem.outputs[j] for j in problem.exact}
+    rows = [
+        {"name": name, "formula": text, "of": "variables, exact" if name in exact else "outputs"}
+        for name, text in problem.derived.items()
+    ]
     return pd.DataFrame(rows)
 
 

@@ -26,7 +26,7 @@ from cbabo.surfaces.cli.options import (
     stored_study,
 )
 from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, print_log
-from cbabo.surfaces.records import status_record
+from cbabo.surfaces.records import breaking_text, status_record
 
 _ROWS = 10
 _IDS = 6
@@ -144,6 +144,8 @@ def print_summary(study: Study, form: Format) -> None:
         print_frame(_design(evaluations.problem, best), "table", f"best at the nominal limits: evaluation {best.id}")
     if summary["convergence"] is not None:
         typer.echo(f"\nConvergence: {summary['convergence']['text']}.")
+    if outside := breaking_text(evaluations):
+        typer.echo(f"\n{outside}")
     for advice in kept_advice(study):
         typer.echo(f"\nAdvice: {advice}.")
     waiting: dict[str, list[dict[str, Any]]] = {}
@@ -190,7 +192,7 @@ def _design(problem: Problem, best: Evaluation) -> pd.DataFrame:
         asked = [limits[c.name] for c in problem.constraints if name in c.output_names]
         if name == problem.objective.name:
             asked.insert(0, problem.objective.direction)
-        rows.append({"name": name, "value": best.outputs[name], "unit": units[name], "limit": "; ".join(asked)})
+        rows.append({"name": name, "value": best.outputs[name], "unit": units.get(name, ""), "limit": "; ".join(asked)})
     return pd.DataFrame(rows)
 
 

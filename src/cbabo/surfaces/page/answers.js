@@ -1,5 +1,6 @@
 // Answers for any limits, computed here from the document, and measured designs beside them.
 
+import { Composed } from "./composed.js";
 import { DesignMap } from "./map.js";
 import { decoded } from "./numbers.js";
 import { Problem } from "./problem.js";
@@ -20,7 +21,8 @@ export class Answers {
     this.known = stated.map !== undefined;
     if (this.known) {
       this.tried = stated.tried && { ...stated.tried, x: decoded(stated.tried.x) };
-      this.surrogates = new Surrogates(stated.surrogates, tuning);
+      const processes = new Surrogates(stated.surrogates, tuning);
+      this.surrogates = stated.formulas ? new Composed(processes, stated.formulas, this.problem, tuning) : processes;
       this.requirements = new Requirements(this.problem, this.surrogates);
       this.map = new DesignMap(stated.map, this.problem, this.requirements, this.measured, tuning);
     }

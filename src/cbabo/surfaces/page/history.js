@@ -71,8 +71,8 @@ function bestSoFar(good, goal, last) {
 // quality: as the document states it.
 export function showQuality(problem, quality) {
   const [observed, predicted, std] = [quality.observed, quality.predicted, quality.std].map(decoded);
-  const q = problem.outputs.length;
-  const figures = problem.outputs.map((name, j) => {
+  const q = quality.outputs.length;
+  const figures = quality.outputs.map((name, j) => {
     const rows = quality.ids.map((_, i) => ({ seen: observed[i * q + j], said: predicted[i * q + j], std: std[i * q + j] }));
     const root = svg("svg", {});
     const figure = el("figure", {}, el("figcaption", {}, `${labelled(name, problem.units[name])} `, el("span", {}, percent(Math.max(0, quality.explained[j])))), root);
@@ -80,7 +80,7 @@ export function showQuality(problem, quality) {
   });
   replace(byId("scatters"), ...figures.map((f) => f.figure));
   for (const { root, rows, name } of figures) scatter(root, rows, name);
-  calibration(problem, quality);
+  calibration(quality);
 }
 
 function scatter(root, rows, name) {
@@ -99,16 +99,16 @@ function scatter(root, rows, name) {
   plot.add(dots(rows.map((r) => [across(r.seen), clipped(r.said)]), "good"));
 }
 
-function calibration(problem, quality) {
+function calibration(quality) {
   const plot = axes(byId("calibration"), {
     x: { label: "probability", low: 0, high: 1 },
     y: { label: "share inside", low: 0, high: 1 },
-    description: `Calibration of ${problem.outputs.length} outputs: ${problem.outputs
+    description: `Calibration of ${quality.outputs.length} outputs: ${quality.outputs
       .map((name, j) => `${name} ${text(quality.covered.at(-1)[j], 2)} inside at ${quality.levels.at(-1)}`)
       .join(", ")}.`,
   });
   plot.add(line([[plot.x(0), plot.y(0)], [plot.x(1), plot.y(1)]], "diagonal"));
-  problem.outputs.forEach((name, j) => {
+  quality.outputs.forEach((name, j) => {
     const shares = quality.levels.map((level, i) => [plot.x(level), plot.y(quality.covered[i][j])]);
     const curve = line([[plot.x(0), plot.y(0)], ...shares], "coverage");
     curve.append(svg("title", {}, name));

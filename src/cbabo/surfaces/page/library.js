@@ -2,7 +2,7 @@
 //
 // Everything is in units of the standardised, warped outputs; m entries, r requirements, which read sign z[output] <= bound. The
 // rows of a program are the requirements that come near their bounds in some entry; where the simulator fails in some region, the
-// failure probability is one output and one row more.
+// failure probability is one output and one row more, and so is each known relation between variables.
 
 import { decoded, student, studentMargin } from "./numbers.js";
 import { QuadraticProgram } from "./quadratic.js";
@@ -19,18 +19,25 @@ export class Library {
     this.failures = stated.failure_model ? new Surrogates(stated.failure_model.surrogates, tuning) : null;
     this.d = problem.d;
     this.outputs = problem.outputs.length;
-    this.q = this.outputs + (this.failures ? 1 : 0);
+    this.region = problem.region?.relations.length ? problem.region : null;
+    this.related = this.region ? this.region.relations.length : 0;
+    this.q = this.outputs + (this.failures ? 1 : 0) + this.related;
     this.r = problem.requirements.length;
     this.goal = problem.goal * surrogates.orientation(0);
     this.near = this.#near();
     this.output = this.near.map((j) => requirements.output[j]);
     this.sign = this.near.map((j) => requirements.sign[j]);
     if (this.failures) {
-      this.output.push(this.q - 1);
+      this.output.push(this.outputs);
       this.sign.push(1);
       this.mostFailing = stated.failure_model.most;
       this.failureBound = (stated.failure_model.limit - this.failures.centre[0]) / this.failures.scale[0];
     }
+    for (let i = 0; i < this.related; i++) {
+      this.output.push(this.q - this.related + i);
+      this.sign.push(1);
+    }
+    this.relationBounds = Array.from({ length: this.related }, () => -tuning.relation_slack);
     const { wide, sure, penalty } = tuning.fast_map;
     this.close = Array.from({ length: this.outputs }, (_, o) => {
       let largest = 0;
@@ -49,7 +56,8 @@ export class Library {
     this.designs = stated.measured.ids.map((id, i) => {
       const evaluation = byId.get(id);
       const own = { z: part(z, i, this.outputs), s: part(s, i, this.outputs), x: problem.unit(evaluation.point), evaluation };
-      return { ...own, value: this.goal * own.z[0] };
+      const obeys = problem.region ? problem.region.holds(evaluation.point) : true;
+      return { ...own, obeys, value: this.goal * own.z[0] };
     });
   }
 
@@ -60,7 +68,7 @@ export class Library {
       const theta = this.problem.theta(thresholds);
       const bound = this.requirements.bounds(theta);
       const goal = this.near.map((j) => bound[j]);
-      return { thresholds, theta, bound, goal: this.failures ? [...goal, this.failureBound] : goal };
+      return { thresholds, theta, bound, goal: [...goal, ...(this.failures ? [this.failureBound] : []), ...this.relationBounds] };
     });
     const solved = this.#solved(asked);
     const found = asked.map(({ thresholds, bound }, b) => this.#best([this.#incumbent(thresholds, bound), this.#entry(bound), solved[b]]));
@@ -137,9 +145,9 @@ export class Library {
     return best;
   }
 
-  // The probability that a measured design obeys the limits: 1 or 0 where no output is noisy.
-  #chance({ evaluation, z, s }, thresholds, bound) {
-    if (!this.problem.obeys(evaluation.outputs, thresholds, this.exact)) return 0;
+  // The probability that a measured design obeys the limits: 1 or 0 where no output is noisy, 0 if it breaks a known relation.
+  #chance({ evaluation, z, s, obeys }, thresholds, bound) {
+    if (!obeys || !this.problem.obeys(evaluation.outputs, thresholds, this.exact)) return 0;
     return this.allExact ? 1 : this.requirements.probability(bound, z, s);
   }
 
@@ -224,6 +232,8 @@ export class Library {
       });
     });
     const best = count > asked.length ? this.#bestCorrected(kept, limits, side(states)) : states;
+    const { region } = this.problem;
+    if (region) for (const state of best) state.x = region.repaired(state.x, part(this.x, state.entry, d));
     const { z, s } = this.surrogates.moments(side(best), best.length); // They are shown, so that all are needed.
     return best.map((state, b) => this.#choice(asked[b].bound, state.x, part(z, b, outputs), part(s, b, outputs)));
   }
@@ -359,15 +369,27 @@ export class Library {
   }
 
   #means(x, count) {
-    const z = this.surrogates.means(x, count);
-    return this.failures ? beside(z, this.failures.means(x, count), count, this.outputs, 1) : z;
+    let z = this.surrogates.means(x, count);
+    if (this.failures) z = beside(z, this.failures.means(x, count), count, this.outputs, 1);
+    return this.region ? beside(z, this.#relations(x, count).g, count, this.q - this.related, this.related) : z;
+  }
+
+  // Known relations at designs, and their derivatives.
+  #relations(x, count) {
+    const found = Array.from({ length: count }, (_, b) => this.region.valuesAndSlopes(part(x, b, this.d)));
+    return { g: Float64Array.from(found.flatMap(({ g }) => g)), J: Float64Array.from(found.flatMap(({ J }) => Array.from(J))) };
   }
 
   #seen(x, count) {
-    const { z, J } = this.surrogates.meansAndSlopes(x, count);
-    if (!this.failures) return { z, J };
-    const failures = this.failures.meansAndSlopes(x, count);
-    return { z: beside(z, failures.z, count, this.outputs, 1), J: beside(J, failures.J, count, this.outputs * this.d, this.d) };
+    let { z, J } = this.surrogates.meansAndSlopes(x, count);
+    const { outputs, q, d, related } = this;
+    if (this.failures) {
+      const failures = this.failures.meansAndSlopes(x, count);
+      [z, J] = [beside(z, failures.z, count, outputs, 1), beside(J, failures.J, count, outputs * d, d)];
+    }
+    if (!this.region) return { z, J };
+    const known = this.#relations(x, count);
+    return { z: beside(z, known.g, count, q - related, related), J: beside(J, known.J, count, (q - related) * d, related * d) };
   }
 
   // Margins of the rows for standard deviations s and multipliers: so many deviations as balance their cost against the
@@ -389,7 +411,7 @@ export class Library {
       }
     }
     const margin = at(high).map((beta, j) => s[used[j]] * beta + this.tuning.bound_slack);
-    return this.failures ? [...margin, 0] : margin;
+    return [...margin, ...(this.failures ? [0] : []), ...this.relationBounds.map(() => 0)];
   }
 }
 

@@ -18,7 +18,8 @@ export class DesignMap {
     if (this.library) return this.library.answers(rows);
     const theta = Float64Array.from(rows.flatMap((row) => this.problem.inBox(this.problem.theta(row))));
     const x = this.network.designs(theta, rows.length);
-    const { d } = this.problem;
-    return rows.map((_, b) => ({ x: x.subarray(b * d, (b + 1) * d) }));
+    const { d, region } = this.problem;
+    const designs = rows.map((_, b) => x.subarray(b * d, (b + 1) * d));
+    return designs.map((design) => ({ x: region ? region.repaired(design) : design }));
   }
 }

@@ -4,6 +4,7 @@
 // relaxed (1), and outside [0, 1] where a limit lies outside its range. A requirement is one output that must obey one limit.
 
 import { general } from "./numbers.js";
+import { Region } from "./region.js";
 
 export class Problem {
   // tuning: the numbers that the document shares with Python.
@@ -30,6 +31,18 @@ export class Problem {
     );
     this.d = this.columns.length;
     this.goal = this.objective.direction === "minimize" ? 1 : -1;
+    this.region = stated.region ? new Region(stated.region, this, tuning) : null;
+  }
+
+  // The natural value of a variable where it lies in the unit interval, discrete ones interpolated, and its derivative.
+  relaxed(i, u) {
+    const { low, high, log } = this.variables[i];
+    return log ? low * Math.exp(u * Math.log(high / low)) : low + u * (high - low);
+  }
+
+  rise(i, u) {
+    const { low, high, log } = this.variables[i];
+    return log ? this.relaxed(i, u) * Math.log(high / low) : high - low;
   }
 
   preset(name) {

@@ -21,7 +21,7 @@ export class Requirements {
   }
 
   // The probability that a design obeys its bounds; outputs are taken as independent, two limits on one output as one interval.
-  // Outputs without a deviation are known to obey theirs.
+  // Outputs without a deviation are known to obey theirs; an exact output obeys or not.
   probability(bounds, z, s) {
     const above = Array.from(s, () => Infinity);
     const below = Array.from(s, () => Infinity);
@@ -29,7 +29,9 @@ export class Requirements {
       const o = this.output[j];
       if (s[o] === 0) return;
       const side = this.sign[j] > 0 ? above : below;
-      side[o] = Math.min(side[o], (bound - this.sign[j] * z[o]) / s[o]);
+      let slack = (bound - this.sign[j] * z[o]) / s[o];
+      if (this.surrogates.exact?.[o]) slack = slack >= -this.problem.tuning.formulas.exact_slack ? Infinity : -Infinity;
+      side[o] = Math.min(side[o], slack);
     });
     return above.reduce((all, top, o) => all * between(-below[o], top), 1);
   }

@@ -87,6 +87,15 @@ export class Surrogates {
     return { mean: inverse(mean), std: 0.5 * Math.abs(inverse(mean + std) - inverse(mean - std)) };
   }
 
+  // The derivative of output j, in its natural unit, by z.
+  rise(j, z) {
+    if (!this.warp_width) return this.scale[j];
+    const [o, c, w] = [this.warp_orientation[j], this.warp_centre[j], this.warp_width[j]];
+    if (!Number.isFinite(w)) return o * this.scale[j];
+    const most = this.tuning.max_argument;
+    return o * this.scale[j] * Math.cosh(Math.min(Math.max((this.centre[j] + this.scale[j] * z - c) / w, -most), most));
+  }
+
   orientation(j) {
     return this.warp_orientation ? this.warp_orientation[j] : 1;
   }

@@ -21,7 +21,7 @@ from cbabo.errors import InputError
 from cbabo.model import Model
 from cbabo.surfaces.document import units
 from cbabo.surfaces.explaining import sentences
-from cbabo.surfaces.records import standing
+from cbabo.surfaces.records import breaking_text, standing
 from cbabo.surfaces.report.charts import Axis, Chart
 from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
 
@@ -43,11 +43,19 @@ def problem_section(problem: Problem) -> Markup:
         )
         for c in problem.constraints
     ]
+    known = table(("known relation",), [(text,) for text in problem.relations]) if problem.relations else ""
+    exact = {problem.outputs[j] for j in problem.exact}
+    formulas = [
+        (name, text, "variables: exact" if name in exact else "outputs: as certain as these are")
+        for name, text in problem.derived.items()
+    ]
     return joined(
         tag("h2", "Problem"),
         tag("p", f"{goal.direction.capitalize()} {labelled(goal.name, goal.unit)}."),
         table(("variable", "type", "low", "high", "unit"), variables),
         table(("limit", "", "strictest to most relaxed", "nominal", "unit", "outputs"), limits),
+        known,
+        table(("derived output", "formula", "of"), formulas) if formulas else "",
     )
 
 
@@ -74,9 +82,13 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
     )
     problem = evaluations.problem
     best = evaluations.best(problem.box.nominal)
+    outside = tag("p", text) if (text := breaking_text(evaluations)) else ""
     if best is None:
         return joined(
-            tag("h2", "Evaluations"), tag("p", f"{counts}; no measured design obeys the nominal limits."), failures
+            tag("h2", "Evaluations"),
+            tag("p", f"{counts}; no measured design obeys the nominal limits."),
+            outside,
+            failures,
         )
     unit = units(problem)
     rows: list[tuple[str, float | str, str]] = [(v.name, _shown(best.point[v.name]), v.unit) for v in problem.variables]
@@ -85,6 +97,7 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
         tag("h2", "Evaluations"),
         tag("p", f"{counts}. The best measured design that obeys the nominal limits is evaluation {best.id}:"),
         table(("name", "value", "unit"), rows),
+        outside,
         failures,
     )
 
