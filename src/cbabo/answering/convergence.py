@@ -142,7 +142,6 @@ def _gain(fitted: Fitted, query: Query, found: tuple[SolverAnswer, ...], value: 
     certain = np.array([solver.solve(bound, x).x for bound, x in zip(bounds, answers, strict=True)])
     steps = [np.clip(answers + step * (certain - answers), 0.0, 1.0) for step in TUNING.beyond]
     anywhere = random.random((TUNING.anywhere, answers.shape[1]))
-    space = fitted.problem.space
     pool = torch.unique(legal_designs(fitted.problem, torch.from_numpy(np.vstack([certain, *steps, anywhere]))), dim=0)
     x = torch.cat([torch.from_numpy(answers), pool])
     normal = torch.from_numpy(random.standard_normal((TUNING.samples, len(x), len(fitted.problem.outputs))))
