@@ -301,8 +301,11 @@ class Solver:
     def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
         """Return measured designs that are good for these bounds (r), apart from each other."""
         violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
-        order = np.argsort(self.goal * self.z[:, 0] + TUNING.violation * violation, kind="stable")
         x = self.posterior.surrogates.x.numpy()
+        outside: NDArray[np.bool_] = np.any((x < 0.0) | (x > 1.0), axis=1)  # Of amended bounds; these come last.
+        order = np.argsort(self.goal * self.z[:, 0] + TUNING.violation * violation, kind="stable")
+        if outside.any():
+            order = order[np.argsort(outside[order], kind="stable")]
         kept = [x[order[0]]]
         for i in order[1 : TUNING.among]:
             if len(kept) >= count:

@@ -150,11 +150,11 @@ class Posterior:
     def measured_probability(self, query: Query) -> FloatArray:
         """Return the probability (b x n) that the measured designs obey all limits of a query, by what was measured of them.
 
-        It is 1 or 0 where all outputs are exact.
+        It is 1 or 0 where all outputs are exact, and 0 of designs outside amended bounds: these are never answers.
         """
-        y = self.measured.y
+        y, inside = self.measured.y, self.measured.is_inside
         if self.exact is None or self.all_exact:
-            return np.asarray(self.problem.box.obeyed(y, query.thresholds), dtype=np.float64)
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds) & inside, dtype=np.float64)
         n, s, limits = len(y), self.surrogates, self.limits
         obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
         mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
@@ -162,7 +162,7 @@ class Posterior:
         # Exact outputs are judged as they were measured.
         slack = torch.where(self.exact[limits.output], TUNING.certain, slack / std[:, limits.output])
         chance = limits.log_probability_of_slack(slack.reshape(-1, len(limits.output))).exp()
-        return np.where(obeyed, chance.numpy().reshape(len(query), n), 0.0)
+        return np.where(obeyed & inside, chance.numpy().reshape(len(query), n), 0.0)
 
     @cached_property
     def _known(self) -> tuple[Tensor, Tensor]:
@@ -192,7 +192,7 @@ class Posterior:
 
     def conditioned(self, evaluations: Evaluations, policy: NoisePolicy) -> Posterior:
         """Return the posterior of more evaluations of the same problem, with the same hyperparameters."""
-        found = Measurements.of(evaluations.complete)
+        found = Measurements.of(evaluations.informative)
         s, h, y = self.surrogates, self.surrogates.hyperparameters, found.y
         warped = y if self.warp is None else self.warp.forward(y)
         exact, relative = self.exact, None
@@ -234,7 +234,7 @@ def fit_calibrated(
     initial_evaluations: how many of the first designs were not chosen by a model. policy: what counts as noise. realisation:
     whether limits are about one measurement, noise included, instead of the noise-free outputs.
     """
-    measurements = Measurements.of(evaluations.complete)
+    measurements = Measurements.of(evaluations.informative)
     noisy = _noisy(measurements, policy)
     repeats = (measurements, noisy) if bool(noisy.any()) else None
     x, y = measurements.x, measurements.y
@@ -242,7 +242,7 @@ def fit_calibrated(
     state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(_orientation(problem), x.shape[1])
-    count, formed = len(evaluations.complete), state.formed
+    count, formed = len(evaluations.informative), state.formed
     newly_noisy = noisy & _taken_as_exact(state)
     if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
         forms, formed = with_plain(forms, newly_noisy.nonzero().squeeze(-1)), 0

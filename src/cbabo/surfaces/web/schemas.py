@@ -257,7 +257,7 @@ class StatusRecord(_Body):
     convergence: ConvergenceRecord | None
     """How far the answers still move; null if it was not estimated since the last evaluation."""
     outside_bounds: int
-    """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
+    """Evaluations at designs that the amended problem no longer has: never answers."""
     nominal_limits: Limits
     best_objective: float | None
     best_evaluation: int | None
