@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from cbabo import Constraint, Discrete, Integer, Objective, Problem, Real, Settings, Study
+from cbabo import Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings, Study
 from cbabo.domain.differences import differences
 from cbabo.errors import InputError, StudyError, StudyLockedError
 from cbabo.methods.learner import Learner
 from cbabo.storage.checking import find_damage
 from cbabo.storage.database import Database
 from cbabo.study.modelcache import study_key
+from cbabo.surfaces.document import document
 from simulators import simulate_beam
 
 SETTINGS = Settings.default().replace(initial_evaluations=12, library=16)
@@ -92,7 +95,7 @@ def test_labels_leave_what_was_learned(study: Study, beam: Problem) -> None:
     assert study.problem.box.nominal["stress"] == 7.0
 
 
-def test_limits_change_their_kind_or_go_and_others_come(study: Study, beam: Problem) -> None:
+def test_limits_change_their_kind_or_go_and_others_come(study: Study, beam: Problem, tmp_path: Path) -> None:
     further = next(name for name in study.evaluations[0].outputs if name not in beam.outputs)
     ceiling = max(row.outputs[further] for row in study.evaluations) + 1.0
     study.focus([{"stress": 5.0, "frequency": 4.0, "weight": 3.0}, {"stress": 8.5, "frequency": 3.0}])
@@ -113,7 +116,10 @@ def test_limits_change_their_kind_or_go_and_others_come(study: Study, beam: Prob
     answer = study.model().predict({"stress": 5.0})
     assert answer.outputs[further].mean < ceiling
     study.run(lambda point: simulate_beam(point), budget=24, in_process=True)
+    study.refine({"stress": 5.0}, simulate_beam, evaluations=1, in_process=True)
     study.amend(changed(new, constraints=[new.constraints[0], new.constraints[1]]))
+    study.model().save(tmp_path / "amended.cbabo")
+    assert Model.load(tmp_path / "amended.cbabo").evaluations[-1].thresholds is None  # Of a limit that is no more.
     assert study.problem.outputs == ("cost", "stress", "frequency")
     assert study.model().predict({}).status in ("predicted", "verified", "unreachable")
 
@@ -132,7 +138,7 @@ def test_an_output_that_was_not_recorded_is_refused_with_a_count(study: Study, b
         study.tell(study.ask(1)[0].id, simulate_beam(trial.point))
 
 
-def test_narrower_bounds_keep_designs_outside_and_answers_inside(study: Study, beam: Problem) -> None:
+def test_narrower_bounds_keep_designs_outside_and_answers_inside(study: Study, beam: Problem, tmp_path: Path) -> None:
     narrow = changed(beam, variables=[Real("width", 1.5, 2.5), Integer("ribs", 0, 3)])
     study.amend(narrow)
     evaluations = study.evaluations
@@ -141,6 +147,17 @@ def test_narrower_bounds_keep_designs_outside_and_answers_inside(study: Study, b
     assert len(evaluations.outside) == 20 - sum(inside)
     assert float(np.abs(evaluations.complete.x - 0.5).max()) <= 0.5
     model = study.model()
+    # What lies at most one range outside is learned from.
+    assert len(model.posterior.measured) == len({tuple(row.point.values()) for row in evaluations})
+    x = model.surrogates.x.numpy()
+    assert x.min() < -0.3
+    assert x.max() > 1.3
+    stated = document(model, "beam")
+    assert {row["id"] for row in stated["evaluations"]} == {row.id for row in evaluations.complete}
+    assert set(stated["map"]["measured"]["ids"]) <= {row.id for row in evaluations.complete}
+    model.save(tmp_path / "narrow.cbabo")
+    again = Model.load(tmp_path / "narrow.cbabo")
+    assert again.predict({"stress": 5.0}) == model.predict({"stress": 5.0})
     for stress in (1.0, 5.0, 9.0):
         row = model.predict_many([{"stress": stress, "frequency": 4.0}], fast=True).points[0]
         for point in (model.predict({"stress": stress}).point, dict(zip(narrow.space.names, row, strict=True))):
@@ -225,3 +242,17 @@ def test_exist_ok_names_what_differs(study: Study, beam: Problem, url: str) -> N
 def test_only_a_problem_is_taken(study: Study) -> None:
     with pytest.raises(InputError, match="amend: expected a Problem, got str"):
         study.amend("beam")  # type: ignore[arg-type]
+
+
+def test_designs_far_outside_are_not_learned_from(beam: Problem, url: str) -> None:
+    wide = changed(beam, variables=[Real("width", 1.0, 30.0), beam.variables[1]])
+    study = Study.create(wide, url, settings=SETTINGS)
+    study.run(simulate_beam, budget=14, in_process=True)
+    near = [{"width": 1.0 + 0.4 * i, "ribs": i % 5} for i in range(6)]
+    study.add(pd.DataFrame([{**point, **simulate_beam(point)} for point in near]))
+    study.amend(changed(beam, variables=[Real("width", 1.0, 3.0, log=True), beam.variables[1]]))
+    evaluations = study.evaluations
+    widths = [row.point["width"] for row in evaluations.informative]
+    assert len(widths) >= 6
+    assert max(widths) <= 9.0  # One range beyond, on the logarithmic scale.
+    assert 1.0 <= study.model().predict({"stress": 5.0}).point["width"] <= 3.0

@@ -48,7 +48,7 @@ def _between(low: float, high: float) -> Check:
 
 _POSITIVE = _between(1e-300, 1e100)
 _SURROGATES: Mapping[str, tuple[str, Check, str]] = {
-    "x": ("nd", _in_cube, "points of the unit cube"),
+    "x": ("nd", _between(-1.0 - 1e-6, 2.0 + 1e-6), "points of the unit cube, or close outside it"),
     "y": ("nq", _finite, "finite numbers"),
     "centre": ("q", _finite, "finite numbers"),
     "scale": ("q", _POSITIVE, "numbers above 0"),
@@ -185,13 +185,13 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         raise ValueError(f"evaluations: expected the fields of an evaluation, got {shown(plain)}")
     plain = {"sem": {}, **plain}  # Files of older versions have none.
     row = Evaluation(**{**plain, "started": _time(plain["started"])})
-    names = set(problem.simulated) if row.state == "complete" else set()
+    names = set(problem.simulated) if row.state == "complete" and row.excluded is None else set()
     limits = row.thresholds
     for right, what in (
         (_is_count(row.id), "id"),
         (row.state in get_args(State), "state"),
         (row.kind in get_args(Kind), "kind"),
-        (problem.space.check(row.point) == row.point, "point"),
+        (_is_design(problem, row.point), "point"),
         (_are_numbers(row.outputs) and names <= set(row.outputs), "outputs"),
         (_are_numbers(row.sem) and set(row.sem) <= set(row.outputs) and min(row.sem.values(), default=0) >= 0, "sem"),
         (row.failure is None or isinstance(row.failure, str), "failure"),
@@ -205,6 +205,17 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
         if not right:
             raise ValueError(f"evaluations: the {what} of {shown(plain.get('id'))} is wrong, got {shown(plain[what])}")
     return row
+
+
+def _is_design(problem: Problem, point: object) -> bool:
+    """Tell whether a point is one that a study may hold: legal as it is, or outside bounds that were amended."""
+    if not _are_numbers(point):
+        return False
+    assert isinstance(point, dict)
+    space = problem.space
+    if set(point) != set(space.names):
+        return False
+    return not space.inside([point])[0] or space.check(point) == point
 
 
 def _time(text: object) -> datetime | None:

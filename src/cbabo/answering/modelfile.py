@@ -96,7 +96,7 @@ def model_bytes(fitted: Fitted, *, complete: bool = True, shared: bool = False) 
         "problem_digest": fitted.problem.digest,
         "settings": fitted.settings.to_dict(),
         "seed": fitted.seed,
-        "evaluations": [_plain(_reduced(row) if shared else row) for row in fitted.evaluations],
+        "evaluations": [_plain(fitted.problem, _reduced(row) if shared else row) for row in fitted.evaluations],
         "parts": plain,
     }
     if fitted.notes:
@@ -154,7 +154,7 @@ def _arguments(header: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any
     method = method_for(Settings.from_dict(header["settings"]))
     check_settings(method.settings)
     evaluations = read_evaluations(problem, header["evaluations"])
-    measurements = Measurements.of(evaluations.complete) if isinstance(method.settings, DefaultSettings) else None
+    measurements = Measurements.of(evaluations.informative) if isinstance(method.settings, DefaultSettings) else None
     measured = evaluations.complete if measurements is None else measurements.rows
     y = torch.from_numpy(measured.y) if measurements is None else measurements.y
     y = y[:, list(problem.learned)] if problem.derived else y
@@ -215,7 +215,10 @@ def _reduced(row: Evaluation) -> Evaluation:
     return replace(row, failure=None if row.failure is None else _FAILED, log="", worker=None)
 
 
-def _plain(row: Evaluation) -> dict[str, Any]:
+def _plain(problem: Problem, row: Evaluation) -> dict[str, Any]:
+    """Return an evaluation in plain values, without the limits of a refinement if the problem no longer has one of them."""
     plain = asdict(row)
+    if not set(row.thresholds or ()) <= set(problem.box.names):
+        plain["thresholds"] = None
     plain["started"] = None if row.started is None else row.started.isoformat()
     return plain

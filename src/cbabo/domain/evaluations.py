@@ -24,6 +24,7 @@ from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
 from cbabo.errors import Cause
 from cbabo.numerics.arrays import FloatArray
+from cbabo.numerics.tolerances import FARTHEST_OUTSIDE
 
 State = Literal["complete", "failed", "running"]
 Kind = Literal["run", "import", "refine", "retry", "audit"]
@@ -100,6 +101,24 @@ class Evaluations(Sequence[Evaluation]):
         return self._where("complete")
 
     @cached_property
+    def informative(self) -> Evaluations:
+        """Those with measured outputs that surrogates learn from: `complete`, and those close outside amended bounds."""
+        if self.is_inside.all():
+            return self.complete
+        with np.errstate(invalid="ignore"):
+            near = (np.abs(self.x - 0.5) <= 0.5 + FARTHEST_OUTSIDE).all(axis=1)
+        rows = zip(self.rows, near | self.is_inside, strict=True)
+        return Evaluations(
+            self.problem,
+            tuple(row for row, close in rows if close and row.state == "complete" and row.excluded is None),
+        )
+
+    @cached_property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """Which designs (n) the problem has: others were evaluated before its bounds were amended, and are never answers."""
+        return self.problem.space.inside([row.point for row in self.rows])
+
+    @cached_property
     def failed(self) -> Evaluations:
         """Only those that failed and are not excluded, at designs that the problem has."""
         return self._where("failed")
@@ -135,9 +154,10 @@ class Evaluations(Sequence[Evaluation]):
 
     @cached_property
     def x(self) -> FloatArray:
-        """The designs in the unit cube, n x d."""
+        """The designs in the unit cube, n x d; those that the problem no longer has may lie outside it."""
         space = self.problem.space
-        return space.unit(space.array([row.point for row in self.rows]))
+        x = space.unbounded(space.array([row.point for row in self.rows]))
+        return np.where(self.is_inside[:, None], np.clip(x, 0.0, 1.0), x)
 
     @cached_property
     def y(self) -> FloatArray:
@@ -190,20 +210,15 @@ class Evaluations(Sequence[Evaluation]):
 
     @cached_property
     def outside(self) -> Evaluations:
-        """Only those with an outcome, and not excluded, whose designs the problem no longer has; nothing is learned from them."""
-        rows = zip(self.rows, self._inside, strict=True)
+        """Only those with an outcome, and not excluded, whose designs the problem no longer has: never answers."""
+        rows = zip(self.rows, self.is_inside, strict=True)
         return Evaluations(
             self.problem,
             tuple(row for row, inside in rows if not inside and row.excluded is None and row.state != "running"),
         )
 
-    @cached_property
-    def _inside(self) -> NDArray[np.bool_]:
-        """Which designs (n) the problem has: others were evaluated before its bounds were amended."""
-        return self.problem.space.inside([row.point for row in self.rows])
-
     def _where(self, state: State) -> Evaluations:
-        rows = zip(self.rows, self._inside, strict=True)
+        rows = zip(self.rows, self.is_inside, strict=True)
         return Evaluations(
             self.problem, tuple(row for row, inside in rows if inside and row.state == state and row.excluded is None)
         )

@@ -310,9 +310,16 @@ class Space:
 
     def unit(self, values: ArrayLike) -> FloatArray:
         """Turn natural values, n x v, into rows of the unit cube."""
+        return np.clip(self.unbounded(values), 0.0, 1.0)
+
+    def unbounded(self, values: ArrayLike) -> FloatArray:
+        """Turn natural values, n x v, into coordinates of the unit cube, which lie outside it where the values do.
+
+        They are NaN for values that a logarithmic variable cannot have.
+        """
         values = number_rows("designs", values, self.names)
-        x = np.column_stack([v.to_unit(values[:, i]) for i, v in enumerate(self.variables)])
-        return np.clip(x, 0.0, 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.column_stack([v.to_unit(values[:, i]) for i, v in enumerate(self.variables)])
 
     def array(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:
         """Arrange points as natural values, n x v."""

@@ -315,8 +315,12 @@ class Solver:
     def starts(self, bound: FloatArray, count: int) -> Sequence[FloatArray]:
         """Return measured designs that are good for these bounds (r), apart from each other."""
         violation = np.clip(self.sign * self.z[:, self.output] - bound, 0.0, None).sum(1)
+        x = self.posterior.surrogates.x.numpy()
+        outside: NDArray[np.bool_] = np.any((x < 0.0) | (x > 1.0), axis=1)  # Of amended bounds; these come last.
         order = np.argsort(self.goal * self.z[:, 0] + TUNING.violation * violation, kind="stable")
-        return apart(self.posterior.surrogates.x.numpy(), order, count)
+        if outside.any():
+            order = order[np.argsort(outside[order], kind="stable")]
+        return apart(x, order, count)
 
     def deviations(self, std: FloatArray, multipliers: FloatArray, probability: float) -> FloatArray:
         """Return beta (r); or for many designs at once, all being b x r."""

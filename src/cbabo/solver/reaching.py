@@ -290,10 +290,12 @@ class Reaching:
             np.append(*(start[0], start[1][moving])),
             Region(np.append(low, ends[0][moving]), np.append(high, ends[1][moving])),
             accuracy=ACCURACY**2 if squared else ACCURACY,
+            also=solver.known.constraints(d),
         )
-        if float(slack(found.v).min()) < -10.0 * SOLVER.feasible:
+        u = np.append(solver.known.obeying(found.v[:d], Region(low, high)), found.v[d:])
+        if float(slack(u).min()) < -10.0 * SOLVER.feasible or solver.known.violation(u[:d]) > 0.0:
             return None
-        return found.v[:d], (moved(found.v)[0] - theta), found.multipliers[: len(margin)]
+        return u[:d], (moved(u)[0] - theta), found.multipliers[: len(margin)]
 
     def alone(self, theta: FloatArray, j: int, x: FloatArray) -> Met | None:
         """Return the strictest value of one threshold in its range that a design (d) meets, the others held; None if none."""

@@ -68,7 +68,7 @@ def planned_change(
     _refuse_missing_outputs(new, rows)
     outside = len(rows) - int(new.space.inside(points).sum())
     if outside:
-        _LOG.warning("%d designs lie outside the new bounds: they are kept, and nothing is learned from them", outside)
+        _LOG.warning("%d designs lie outside the new bounds: they are kept, and are never answers", outside)
     labels_only = changes_labels_only(old, new)
     keeps = labels_only
     if state is not None and not labels_only:

@@ -265,9 +265,10 @@ class Study:
         """State the problem anew, with all evaluations kept; return the changes, such as "constraint 'stress': high 10 -> 12".
 
         Limits may be moved, fixed, made movable, dropped, or set on any number that was recorded. Bounds of variables may change:
-        designs outside stay in the record, and nothing is learned from them. values: for every variable that is added, the
-        value that all evaluations so far had. What cannot be is refused, with nothing changed: a variable that is removed, a kind
-        of variable that stored designs do not fit, or an output that measured evaluations lack. Refused while the study runs.
+        designs outside stay in the record and are never answers; close ones are still learned from. values: for every variable
+        that is added, the value that all evaluations so far had. What cannot be is refused, with nothing changed: a variable
+        that is removed, a kind of variable that stored designs do not fit, or an output that measured evaluations lack. A study
+        is not amended while it runs.
         """
         if not isinstance(problem, Problem):
             raise InputError(f"amend: expected a Problem, got {type(problem).__name__}; Problem.from_file reads one")

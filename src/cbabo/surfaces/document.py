@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+import numpy as np
+
 from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.decisions import tradeoff, wish
 from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
-from cbabo.domain.evaluations import Evaluation
+from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import FARTHEST
 from cbabo.domain.region import Region
@@ -50,7 +52,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "tried": _tried(model),
         "recommend": _recommend(model),
         "tuning": _tuning(),
-        "evaluations": [_evaluation(model.problem, row) for row in model.evaluations if row.excluded is None],
+        "evaluations": [_evaluation(model.problem, row) for row in _shown(model.evaluations)],
         "quality": _quality(model),
         "notes": list(model.notes),
     }
@@ -63,7 +65,7 @@ def empty_document(problem: Problem, name: str, seed: int, evaluations: tuple[Ev
         "study": {"name": name, "seed": seed, "versions": versions()},
         "problem": problem_record(problem),
         "tuning": _tuning(),
-        "evaluations": [_evaluation(problem, row) for row in evaluations if row.excluded is None],
+        "evaluations": [_evaluation(problem, row) for row in _shown(Evaluations(problem, evaluations))],
     }
 
 
@@ -126,13 +128,19 @@ def _map(model: Model) -> dict[str, Any]:
 def _measured(model: Model) -> dict[str, Any]:
     """State what is known of the measured designs: standardised outputs, which are posterior means where outputs are noisy."""
     posterior = model.posterior
-    count, exact = len(posterior.measured), posterior.exact
+    inside, exact = np.flatnonzero(posterior.measured.is_inside), posterior.exact
     return {
-        "ids": [row.id for row in posterior.measured],
-        "z": base64_array(posterior.z[:count]),
-        "z_std": base64_array(posterior.z_std[:count]),
+        "ids": [posterior.measured[i].id for i in inside],
+        "z": base64_array(posterior.z[inside]),
+        "z_std": base64_array(posterior.z_std[inside]),
         "exact": [True] * len(model.problem.outputs) if exact is None else exact.tolist(),
     }
+
+
+def _shown(evaluations: Evaluations) -> list[Evaluation]:
+    """Return the evaluations that the page shows: without excluded ones, and without designs outside amended bounds."""
+    rows = zip(evaluations, evaluations.is_inside, strict=True)
+    return [row for row, inside in rows if inside and row.excluded is None]
 
 
 def _failure_model(model: FailureModel) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cbabo.errors import SurrogateError
-from cbabo.numerics.tolerances import SAME_DESIGN
+from cbabo.numerics.tolerances import FARTHEST_OUTSIDE, SAME_DESIGN
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ def check_data(x: Tensor, y: Tensor, least: int) -> None:
                 f"Expected finite numbers, got {t[row, column].item()} in {name}, row {row}, column {column}; leave failed "
                 "evaluations out of the data."
             )
-    if bool(((x < -SAME_DESIGN) | (x > 1.0 + SAME_DESIGN)).any()):
+    beyond = FARTHEST_OUTSIDE + SAME_DESIGN
+    if bool(((x < -beyond) | (x > 1.0 + beyond)).any()):
         raise SurrogateError(
-            f"Expected points in the unit cube, got coordinates from {x.min().item():g} to {x.max().item():g}; scale "
-            "variables by their bounds."
+            f"Expected points in or close to the unit cube, got coordinates from {x.min().item():g} to "
+            f"{x.max().item():g}; scale variables by their bounds."
         )
 
 

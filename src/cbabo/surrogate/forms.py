@@ -202,16 +202,17 @@ def choose(
     stretches = [torch.full_like(best.stretch, a) for a in TUNING.stretches]
     if bool((ratio > 0).any()):
         stretches.append(ratio.expand_as(best.stretch))
-    additive = (best.family == kernel.ADDITIVE).unsqueeze(-1)  # Additive outputs have no stretch.
-    best = comparison.select(best, [replace(best, stretch=torch.where(additive, 0.0, s)) for s in stretches])
+    # Additive outputs have no stretch, nor have variables with designs below their lower bounds, where it is not defined.
+    plain = (best.family == kernel.ADDITIVE).unsqueeze(-1) | (x.amin(0) < 0.0)
+    best = comparison.select(best, [replace(best, stretch=torch.where(plain, 0.0, s)) for s in stretches])
     radial = [replace(best, family=torch.full_like(best.family, f)) for f in (kernel.SMOOTH, kernel.ROUGH)]
     best = comparison.select(best, radial)
     poor = ((error[due] > TUNING.additive_error) | (best.family == kernel.ADDITIVE)).nonzero().squeeze(-1)
     enough = max(TUNING.additive_evaluations, TUNING.additive_evaluations_per_variable * x.shape[1])
     if len(x) >= enough and len(poor):
         none = Warp.none(best.warp.orientation)
-        plain = Forms(none, torch.full_like(best.family, kernel.ADDITIVE), torch.zeros_like(best.stretch))
-        sums = [_forms_of(replace(plain, warp=w), poor) for w in (best.warp, none)]
+        sum_form = Forms(none, torch.full_like(best.family, kernel.ADDITIVE), torch.zeros_like(best.stretch))
+        sums = [_forms_of(replace(sum_form, warp=w), poor) for w in (best.warp, none)]
         best = _with_forms(best, poor, comparison.among(poor).select(_forms_of(best, poor), sums))
     return _with_forms(present, due, best)
 

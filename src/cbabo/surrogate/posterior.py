@@ -196,11 +196,12 @@ class Posterior:
     def measured_probability(self, query: Query) -> FloatArray:
         """Return the probability (b x n) that the measured designs obey all limits of a query, by what was measured of them.
 
-        It is 1 or 0 where all outputs are exact, and 0 for designs that break a known relation.
+        It is 1 or 0 where all outputs are exact, and 0 for designs that break a known relation or lie outside amended bounds:
+        these are never answers.
         """
         y = self.measured.y
         if self.exact is None or self.all_exact:
-            return np.asarray(self.problem.box.obeyed(y, query.thresholds) & self.in_region, dtype=np.float64)
+            return np.asarray(self.problem.box.obeyed(y, query.thresholds) & self.is_legal, dtype=np.float64)
         n, s, limits = len(y), self.predictor, self.limits
         obeyed = self.problem.box.obeyed(np.where(self.exact.numpy(), y, np.nan), query.thresholds, unknown=True)
         mean, std = self.z[:n] * s.scale + s.centre, torch.where(self.exact, 1.0, self.z_std[:n] * s.scale)
@@ -208,17 +209,13 @@ class Posterior:
         # Exact outputs are judged as they were measured.
         slack = torch.where(self.exact[limits.output], TUNING.certain, slack / std[:, limits.output])
         chance = limits.log_probability_of_slack(slack.reshape(-1, len(limits.output))).exp()
-        return np.where(obeyed & self.in_region, chance.numpy().reshape(len(query), n), 0.0)
+        return np.where(obeyed & self.is_legal, chance.numpy().reshape(len(query), n), 0.0)
 
     @cached_property
-    def in_region(self) -> NDArray[np.bool_]:
-        """Which measured designs (n) obey all known relations; others, as from old runs, are data, but no answers."""
-        region = self.problem.region
-        return (
-            np.ones(len(self.measured), dtype=np.bool_)
-            if region is None
-            else region.holds([row.point for row in self.measured])
-        )
+    def is_legal(self) -> NDArray[np.bool_]:
+        """Which measured designs (n) lie within the bounds and obey all known relations; others are data, but no answers."""
+        region, inside = self.problem.region, self.measured.is_inside
+        return inside if region is None else inside & region.holds([row.point for row in self.measured])
 
     @cached_property
     def _known(self) -> tuple[Tensor, Tensor]:
@@ -305,7 +302,7 @@ def fit_calibrated(
     state = state.for_outputs(y.shape[1])
     prequential = state.prequential or PrequentialErrors.none(x.shape[1], y.shape[1])
     forms = state.forms or Forms.plain(learned_rows(problem, orientation(problem)), x.shape[1])
-    count, formed = len(evaluations.complete), state.formed
+    count, formed = len(evaluations.informative), state.formed
     newly_noisy = noisy & _taken_as_exact(state)
     if bool(newly_noisy.any()):  # Their forms were chosen as if their scatter were no noise.
         forms, formed = with_plain(forms, newly_noisy.nonzero().squeeze(-1)), 0
@@ -342,7 +339,7 @@ def fit_calibrated(
 
 def _measurements(evaluations: Evaluations) -> Measurements:
     """Return the measurements of the simulated outputs."""
-    found, problem = Measurements.of(evaluations.complete), evaluations.problem
+    found, problem = Measurements.of(evaluations.informative), evaluations.problem
     return found.of_outputs(torch.tensor(problem.learned)) if problem.derived else found
 
 

@@ -290,7 +290,7 @@ class StatusRecord(Body):
     convergence: ConvergenceRecord | None
     """How far the answers still move; null if it was not estimated since the last evaluation."""
     outside_bounds: int
-    """Evaluations at designs that the amended problem no longer has; nothing is learned from them."""
+    """Evaluations at designs that the amended problem no longer has: never answers."""
     nominal_limits: Limits
     last_audit: str | None
     """What the last audit found, and when; null if there was none."""
