@@ -7,8 +7,8 @@ python benchmarks/decisions.py prices|reach|conflict|atlas|recommend [--problems
 the known optima (`cbabo.bench.truth`); problems must be smooth, with continuous variables.
 
 prices      against central differences of f*: "error %" is the median relative error of prices of limits that bind,
-            "recognised %" how often it is right whether a limit binds, "covered %" how often the truth lies within two standard
-            deviations, of all limits and of those that bind.
+            "recognised %" how often it is right whether a limit binds, "covered %" how often the truth lies within two
+            standard deviations, of all limits and of those that bind.
 reach       "until" is the value from which on relaxing gains nothing, "strictest" the strictest value that can be met, errors in
             percent of the range; thresholds lie in the box and, for "strictest", also half a range outside.
 conflict    thresholds up to half a range stricter than the box: "missed" are those called unreachable although a design obeys
@@ -45,6 +45,8 @@ STEP = 1e-3
 """Of the range: half the width of a central difference."""
 BINDS = 1e-4
 """Of the span of the optimum: a limit that gains less over its range does not bind."""
+SAME = 1e-7
+"""Of the span of the optimum: objectives that differ by less are equal."""
 Row = dict[str, Any]
 
 
@@ -60,8 +62,9 @@ class TrueFunctions:
 
     def optimum(self, limits: FloatArray, start: FloatArray, more: int = 0) -> tuple[float, FloatArray]:
         """Return the best objective and its design at limits, from a start and some known optima that obey them."""
-        c = self.land.function(self.starts)[1]
-        others = self.starts[(c <= limits + 1e-9 * self.scale).all(1)][:more]
+        f, c = self.land.function(self.starts)
+        f = np.where((c <= limits + 1e-9 * self.scale).all(1), f, np.inf)
+        others = self.starts[np.argsort(f, kind="stable")[: min(more, int(np.isfinite(f).sum()))]]
         best, x = np.inf, start
         for first in (start, *others):
             at = first
@@ -78,6 +81,23 @@ class TrueFunctions:
         steps = STEP * np.diag(self.scale)
         ends = [(self.optimum(limits - s, x)[0], self.optimum(limits + s, x)[0]) for s in steps]
         return np.array([(a - b) / (2.0 * STEP) for a, b in ends])
+
+    def until(self, limits: FloatArray, j: int, start: FloatArray) -> float:
+        """Return the value of a limit from which on relaxing it gains nothing, within its range."""
+        c = self.box.movable[j]
+
+        def at(value: float) -> tuple[float, FloatArray]:
+            return self.optimum(np.where(np.arange(len(limits)) == j, value, limits), start, 3)
+
+        f, x = at(c.most_relaxed)
+        most = f + SAME * self.known.span
+        low, high = 0.0, float(np.clip((self.land.function(x[None])[1][0, j] - c.strictest) / c.scale, 0.0, 1.0))
+        if at(c.strictest)[0] <= most:
+            return c.strictest
+        for _ in range(10):  # The optimum need not be the only one.
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if at(c.strictest + middle * c.scale)[0] <= most else (middle, high)
+        return c.strictest + high * c.scale
 
     def least(self, limits: FloatArray, cost: FloatArray, high: FloatArray) -> float:
         """Return the least cost of relaxing limits, each by at most `high` of its range, so that they can be met; inf if none."""
@@ -148,9 +168,7 @@ def measure_reach(model: Model, true: TrueFunctions, count: int, random: np.rand
         found = model.reach(true.box.named(limits))
         seconds.append(time.perf_counter() - began)
         for j, c in enumerate(true.box.movable):
-            relaxed = np.where(np.arange(k) == j, c.most_relaxed, limits)
-            needed = true.land.function(true.optimum(relaxed, x, 4)[1][None])[1][0, j]
-            expected = np.clip(needed, c.strictest, c.most_relaxed)
+            expected = true.until(limits, j, x)
             until.append(abs(found["gains_until"].iloc[j] - expected) / c.scale)
             strictest.append(
                 abs(found["strictest"].iloc[j] - c.strictest) / c.scale

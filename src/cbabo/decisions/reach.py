@@ -25,8 +25,9 @@ from cbabo.solver.reaching import Met, Reaching
 class ReachTuning:
     """Numbers that tune the reach of limits."""
 
-    gain: float = 1e-4
-    """Gain of the standardised objective that counts as none: less is the accuracy of the solver."""
+    gain: float = 1e-6
+    """Gain of the standardised objective that counts as none: the last gains shrink with the square of the distance, so that more
+    would end far before them."""
     end: float = 1e-3
     """Of the range: a limit that gains up to here gains up to its end."""
 
