@@ -9,11 +9,13 @@ import pytest
 
 from cbabo import Categorical, Constraint, Integer, Objective, Problem, Real, Settings
 from cbabo.domain.query import Query
+from cbabo.domain.space import Space
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.slsqp import Region
 from cbabo.solver import categorical
 from cbabo.solver.building import build_library
 from cbabo.solver.categorical import CategoricalSolver, solver_for
+from cbabo.solver.combinations import Combinations
 from cbabo.solver.lattice import Lattice
 from cbabo.solver.library import FastMap
 from cbabo.surrogate.posterior import Posterior
@@ -173,3 +175,21 @@ def test_fast_answers_are_legal_and_close_to_full_ones(posterior: Posterior) -> 
     full, fast = solver.answers(query, 0.98), fast_map.answers(query, 0.98)
     assert all(legal(posterior.problem, a.x) for a in fast)
     assert np.mean([f.objective - a.objective for f, a in zip(fast, full, strict=True)]) <= 0.05
+
+
+def test_the_best_starts_of_several_combinations_go_on() -> None:
+    space = bar().space
+    x = np.array(
+        [[0.1, 1.0, 0.0, 0.0, 0.1], [0.2, 0.0, 1.0, 0.0, 0.2], [0.3, 1.0, 0.0, 0.0, 0.3], [0.4, 0.0, 0.0, 1.0, 0.4]]
+    )
+    combinations = Combinations.of(space, x, 8)
+    assert combinations.number.tolist() == [0, 1, 0, 2]
+    assert [group.tolist() for group in combinations.groups] == [[0, 2], [1], [3]]
+    assert [group.tolist() for group in Combinations.of(space, x, 1).groups] == [[0, 2]]
+    near = np.array([[0, 1, 2, 3], [0, 0, 2, 2]])
+    merit = np.array([[2.0, 3.0, 1.0, 2.5], [1.0, 1.0, 2.0, 3.0]])
+    assert combinations.kept(near, merit, 2, 1e-9).tolist() == [[2, 3], [0, 0]]
+    assert combinations.kept(near, merit, 3, 1e-9).tolist() == [[2, 3, 1], [0, 0, 0]]
+    without = Combinations.of(Space((Real("a", 0.0, 1.0),)), x[:, :1], 8)
+    assert (without.number.tolist(), list(without.groups)) == ([0] * 4, [])
+    assert without.kept(near, merit, 3, 1e-9).tolist() == [[2], [0]]

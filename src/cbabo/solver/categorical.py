@@ -38,6 +38,10 @@ class CategoricalTuning:
     """Combinations up to which all are estimated from measured designs; more are searched."""
     in_vain: int = 4
     """Combinations in a row, in the order of their estimates, after which the others are left out."""
+    searched: int = 8
+    """Combinations of one neighbourhood that are solved at most in a search: it goes on from the best of them."""
+    searched_in_vain: int = 3
+    """Solves of a search without a gain, one after the other, after which a neighbourhood is left."""
     carried: int = 200
     """Measured designs, the latest, that are tried with every combination: late ones lie where answers are."""
     plausible: float = 2.0
@@ -148,6 +152,8 @@ class CategoricalSolver(MixedSolver):
                 lambda centre, designs: self._estimate(bound, centre, designs),
                 lambda design: self._held(bound, design),
                 lambda s: s.rank,
+                solved_at_most=TUNING.searched,
+                in_vain_at_most=TUNING.searched_in_vain,
             )
             for solution in (start, *near):
                 found.setdefault(self._key(solution.x), solution)

@@ -114,20 +114,20 @@ class Lattice:
             wide = (
                 max(len(p) for p in self.places)
                 if self.size <= most
-                else round(0.5 * TUNING.many ** (1 / len(self.at)))
+                else round(0.5 * TUNING.many ** (1 / len(self.places)))
             )
             reach = max(reach, wide)
-        cost, kept = np.zeros(1), np.zeros((1, 0))
+        cost, kept, column = np.zeros(1), np.zeros((1, 0), dtype=np.int64), 0
         for places in self.places:
-            near, step = _near(places, x[self.at[kept.shape[1] :]], reach)
+            near, step = _near(places, x[self.at[column:]], reach)
+            column += 1 if places.ndim == 1 else len(places)
             cost = (cost[:, None] + np.square(step)).ravel()
-            repeats = (len(kept),) if places.ndim == 1 else (len(kept), 1)
-            kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(places[near], repeats)])
+            kept = np.column_stack([np.repeat(kept, len(near), axis=0), np.tile(near, len(kept))])
             # Whatever follows, a combination that is dropped here has `most` others before it.
             order = np.argsort(cost, kind="stable")[:most]
             cost, kept = cost[order], kept[order]
         designs = np.tile(x, (len(kept), 1))
-        designs[:, self.at] = kept
+        designs[:, self.at] = np.column_stack([p[kept[:, j]] for j, p in enumerate(self.places)])
         return self._possible(designs)
 
     def _possible(self, designs: FloatArray) -> FloatArray:
@@ -176,11 +176,14 @@ def search(
     solve: Callable[[FloatArray], Found],
     rank: Callable[[Found], tuple[float, ...]],
     region: Region = CUBE,
+    solved_at_most: int = TUNING.solved,
+    in_vain_at_most: int = TUNING.in_vain,
 ) -> list[Found]:
     """Return what was found at legal designs around a relaxed one, the best (of lowest rank) first.
 
     estimate: predicts what solving would give at candidates (c x d), from what was found close by; lower is better. solve: finds
-    the best continuous variables at the discrete ones of a design. region: where the discrete ones stay, too.
+    the best continuous variables at the discrete ones of a design. region: where the discrete ones stay, too. solved_at_most,
+    in_vain_at_most: solves of one neighbourhood, and solves without a gain after which it is left.
     """
     found: dict[bytes, Found] = {}
     best, centre, reach = None, start, TUNING.reach
@@ -191,7 +194,7 @@ def search(
             key = x[lattice.at].tobytes()
             if key in found:
                 continue
-            if in_vain == TUNING.in_vain or solved == TUNING.solved:
+            if in_vain == in_vain_at_most or solved == solved_at_most:
                 break
             found[key] = one = solve(x)
             better = best is None or rank(one) < rank(best)
