@@ -95,7 +95,10 @@ class Model(Fitted):
         return relative_limits(self, reference, changes)
 
     def own_limits(self, answer: Answer) -> dict[str, float]:
-        """Return the limits of the problem's own question with the same answer as that of another objective: for a focus."""
+        """Return the limits of the problem's own question with the same answer as that of another objective: for a focus.
+
+        Limits outside the box are moved to its edge, where a focus may lie.
+        """
         return own_limits(self, answer)
 
     def predict_many(

@@ -20,6 +20,7 @@ import torch
 from cbabo.answering.answers import Answer
 from cbabo.answering.predict import Answers
 from cbabo.decisions.aims import aimed_probability
+from cbabo.decisions.robustness import TUNING as ROBUST
 from cbabo.decisions.robustness import robust_answer, robust_design, snapped_design
 from cbabo.decisions.scatter import Scatter
 from cbabo.domain.constraints import Constraint
@@ -31,7 +32,6 @@ from cbabo.errors import InputError, shown
 from cbabo.methods.method import Designs, Fitted
 from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.threads import one_thread
-from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.surrogate.joining import joined
 from cbabo.surrogate.posterior import FitState, Posterior
 
@@ -64,13 +64,13 @@ def answer_other(
         return robust_answer(other, query, scatter, tolerance, probability)
     with one_thread():
         found = other.solver.answers(query, aim)[0]
-        x, measured = found.x, {} if found.measured is None else {0: found.measured}
-        if found.probability < aim - PROBABILITY_SLACK:
-            none = Scatter.of(other.problem, other.seed, None, None)
-            safer = robust_design(other, query, none, aim)
-            if safer.probability > found.probability:
-                x, measured = safer.x, {}
-    designs = Designs(torch.from_numpy(x[None] if measured else snapped_design(other, x)[None]), measured, aim)
+        solved = robust_design(other, query, Scatter.of(other.problem, other.seed, None, None), aim)
+    enough = min(found.probability, solved.probability) >= aim - ROBUST.settled
+    loss = solved.value + other.solver.price * (1.0 - solved.probability)
+    better = loss < other.solver.loss(found) if enough else solved.probability > found.probability
+    x = snapped_design(other, solved.x if better else found.x)
+    measured = {} if better or found.measured is None else {0: found.measured}
+    designs = Designs(torch.from_numpy(x[None]), measured, aim - ROBUST.settled)
     return Answers(other, query, designs).answer(0)
 
 
@@ -96,14 +96,16 @@ def other_question(fitted: Fitted, limits: Mapping[str, Limit], objective: str |
 
 
 def own_limits(fitted: Fitted, answer: Answer) -> dict[str, float]:
-    """Return the limits of the problem's own question to which the answer of another question is the answer too."""
+    """Return the limits of the problem's own question to which the answer of another question is the answer too, in the box."""
     found = {}
     for c in fitted.problem.box.movable:
         values = [answer.outputs[name].mean for name in c.output_names if name in answer.outputs]
         stated = answer.thresholds.get(c.name)
         if stated is None and not values:
             raise InputError(f"own_limits: the answer says nothing of {c.name!r}; ask with a limit on it")
-        found[c.name] = stated if stated is not None else c.sign * max(c.sign * v for v in values)
+        value = stated if stated is not None else c.sign * max(c.sign * v for v in values)
+        low, high = sorted((c.strictest, c.most_relaxed))
+        found[c.name] = min(max(value, low), high)
     return found
 
 

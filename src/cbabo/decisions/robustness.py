@@ -73,24 +73,37 @@ def robust_answer(
 def robust_design(
     fitted: Fitted, query: Query, scatter: Scatter, aim: float, start: FloatArray | None = None
 ) -> RobustDesign:
-    """Find the best design that has the probability asked for, or the most probable one; start: where to begin."""
+    """Find the best design that has the probability asked for, or the most probable one.
+
+    start: where to begin; unless given, with the solver's answer and, because margins may have led that into another region, with
+    its solution without margins.
+    """
     solver = fitted.solver
     bound = solver.bound(query.theta)[0]
-    x = solver.predict(bound, aim).x if start is None else start
-    best = design_at(fitted, scatter, bound, x)
-    level, last = aim, best
+    starts = [solver.predict(bound, aim).x, solver.best(bound).x] if start is None else [start]
+    best: RobustDesign | None = None
+    for x in starts:
+        found = _search(fitted, scatter, bound, x, aim)
+        best = found if best is None else _better(best, found, aim)
+    assert best is not None
+    return best
+
+
+def _search(fitted: Fitted, scatter: Scatter, bound: FloatArray, start: FloatArray, aim: float) -> RobustDesign:
+    """Solve with margins from one start, until the probability is the one asked for."""
+    solver = fitted.solver
+    best = last = design_at(fitted, scatter, bound, start)
+    level = aim
     for _ in range(TUNING.rounds):
+        before = last.probability
         margin = last.made.margins(solver, last.x, level) + BOUND_SLACK
         solved = solver.within(bound - margin, last.x, CUBE)[0]
         last = design_at(fitted, scatter, bound, snapped_design(fitted, solved.x))
         best = _better(best, last, aim)
-        if solved.feasible and abs(last.probability - aim - 0.5 * TUNING.settled) <= 0.5 * TUNING.settled:
+        if solved.feasible and abs(last.probability - aim) <= TUNING.settled:
             break
-        if not solved.feasible and last.probability < aim and level <= aim:
-            level = 0.5 * (
-                level + TUNING.levels[0]
-            )  # Margins cannot all be kept: smaller ones may be shared out better.
-            continue
+        if not solved.feasible and abs(last.probability - before) <= TUNING.settled:
+            break  # Margins can no longer be kept, and more of the same does not help.
         more = _logit(aim + 0.5 * TUNING.settled) - _logit(last.probability)
         level = float(np.clip(_expit(_logit(level) + more), *TUNING.levels))
     return best
