@@ -49,12 +49,23 @@ def read_relations(value: Any) -> Any:
     return tuple(" ".join(text.split()) for text in value)
 
 
-def compile_derived(derived: Mapping[str, str], variables: Sequence[str]) -> dict[str, Expression]:
-    """Return the formulas in an order in which each uses only those before it; InputError names a circle or a wrong name."""
+def compile_derived(
+    derived: Mapping[str, str], variables: Sequence[str], labelled: Sequence[str] = ()
+) -> dict[str, Expression]:
+    """Return the formulas in an order in which each uses only those before it; InputError names a circle or a wrong name.
+
+    labelled: the variables that have labels, of which no formula can be.
+    """
     for name in derived:
         if name in variables:
             raise InputError(f"derived: {name!r} is a variable already; give the formula another name")
     uses = {name: names_in(f"derived: {name}", text) for name, text in derived.items()}
+    for name, used in uses.items():
+        for label in set(used) & set(labelled):
+            raise InputError(
+                f"derived: the formula of {name!r} uses {label!r}, which has labels, not numbers; let the simulator return what "
+                "depends on it"
+            )
     found: dict[str, Expression] = {}
     for name in _in_order(uses):
         outputs = [n for n in uses[name] if n not in variables and n not in derived]

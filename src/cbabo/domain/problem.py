@@ -188,13 +188,17 @@ class Problem:
     @cached_property
     def formulas(self) -> dict[str, Expression]:
         """The derived outputs' formulas, of variables and of what the simulator returns."""
-        return compile_derived(self.derived, [v.name for v in self.variables])
+        labelled = [v.name for v in self.variables if isinstance(v, Categorical)]
+        return compile_derived(self.derived, self.space.names, labelled)
 
     @cached_property
     def region(self) -> Region | None:
         """The designs that obey the relations, and at which formulas of variables are finite; None: all designs do."""
         names = self.space.names
         expressions = [e for text in self.relations for e in parse_relation("relations", text, names)]
+        for name in (v.name for v in self.variables if isinstance(v, Categorical)):
+            if any(name in e.names for e in expressions):
+                raise InputError(f"relations: {name!r} has labels, not numbers; state relations between numbers")
         finite = [f for f in self.formulas.values() if set(f.names) <= set(names)]
         if not expressions and not finite:
             return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbabo.domain.relations import Relations
-from cbabo.domain.space import Real
+from cbabo.domain.space import Discrete, Integer, Real
 from cbabo.errors import shown
 from cbabo.numerics.arrays import FloatArray
 
@@ -80,12 +80,7 @@ def _linear(relations: Relations) -> FloatArray:
     A, c, which = relations.linear
     d = A.shape[1]
     nothing = np.empty((0, d))
-    lattice = [i for i, v in enumerate(relations.space.variables) if not isinstance(v, Real)]
-    places = [
-        v.to_unit(np.asarray(v.values, dtype=np.float64))
-        for v in (relations.space.variables[i] for i in lattice)
-        if v.values is not None
-    ]
+    lattice, places = _lattice(relations)
     binaries = sum(len(p) for p in places)
     if not which.all() or binaries > TUNING.binaries:
         return nothing
@@ -111,6 +106,17 @@ def _linear(relations: Relations) -> FloatArray:
     if solved.x is None or (not lattice and solved.x[d] <= TUNING.room):
         return nothing
     return np.clip(solved.x[None, :d], 0.0, 1.0)
+
+
+def _lattice(relations: Relations) -> tuple[list[int], list[FloatArray]]:
+    """Return the columns of the variables with a list of numbers, and where their values are; no relation is about labels."""
+    space = relations.space
+    some = [
+        (int(at), v.to_unit(np.asarray(v.values, dtype=np.float64)))
+        for v, at in zip(space.variables, relations.scaling.column, strict=True)
+        if isinstance(v, Integer | Discrete)
+    ]
+    return [at for at, _ in some], [places for _, places in some]
 
 
 def _least_violating(relations: Relations, drawn: FloatArray) -> FloatArray:
@@ -139,18 +145,15 @@ def _least_violating(relations: Relations, drawn: FloatArray) -> FloatArray:
 
 def _with_rounded(relations: Relations, x: FloatArray) -> FloatArray:
     """Add to relaxed designs those with each discrete variable at the legal value below or above, where these are few."""
-    lattice = [i for i, v in enumerate(relations.space.variables) if not isinstance(v, Real)]
+    lattice, places = _lattice(relations)
     if not lattice or len(lattice) > 10:
         return x
     found = [x]
     for design in x:
         sides = []
-        for i in lattice:
-            v = relations.space.variables[i]
-            assert v.values is not None
-            places = v.to_unit(np.asarray(v.values, dtype=np.float64))
-            right = int(np.clip(np.searchsorted(places, design[i]), 1, len(places) - 1))
-            sides.append((places[right - 1], places[right]))
+        for i, legal in zip(lattice, places, strict=True):
+            right = int(np.clip(np.searchsorted(legal, design[i]), 1, len(legal) - 1))
+            sides.append((legal[right - 1], legal[right]))
         for combination in itertools.product(*sides):
             rounded = design.copy()
             rounded[lattice] = combination

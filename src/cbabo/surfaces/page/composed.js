@@ -16,7 +16,7 @@ export class Composed {
     this.p = this.learned.length;
     this.place = problem.outputs.map((_, j) => this.learned.indexOf(j));
     this.number = problem.outputs.map((_, j) => this.derived.indexOf(j));
-    const variables = problem.variables.map((v) => v.name);
+    const variables = problem.columns.map(({ variable, label }) => (label === null ? variable.name : null));
     this.formulas = this.derived.map((_, k) => {
       const formula = new Formula(stated.steps[k]);
       const inputs = formula.names.map((name) => {
@@ -35,7 +35,7 @@ export class Composed {
 
   meansAndSlopes(x, count) {
     const { q, p } = this;
-    const d = this.problem.variables.length;
+    const { d } = this.problem;
     const found = this.inner.meansAndSlopes(x, count);
     const J = new Float64Array(count * q * d);
     const z = this.#joined(found.z, count, (b, k) => {
@@ -106,7 +106,7 @@ export class Composed {
 
   // Natural values of what formula k depends on, at design b.
   #inputs(k, x, z, b) {
-    const d = this.problem.variables.length;
+    const { d } = this.problem;
     return this.formulas[k].inputs.map(({ variable, output }) =>
       variable === undefined
         ? this.inner.natural(output, z[b * this.p + output], 0).mean

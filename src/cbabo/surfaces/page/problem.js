@@ -34,14 +34,14 @@ export class Problem {
     this.region = stated.region ? new Region(stated.region, this, tuning) : null;
   }
 
-  // The natural value of a variable where it lies in the unit interval, discrete ones interpolated, and its derivative.
+  // The natural value of a number where its column lies in the unit interval, discrete ones interpolated, and its derivative.
   relaxed(i, u) {
-    const { low, high, log } = this.variables[i];
+    const { low, high, log } = this.columns[i].variable;
     return log ? low * Math.exp(u * Math.log(high / low)) : low + u * (high - low);
   }
 
   rise(i, u) {
-    const { low, high, log } = this.variables[i];
+    const { low, high, log } = this.columns[i].variable;
     return log ? this.relaxed(i, u) * Math.log(high / low) : high - low;
   }
 

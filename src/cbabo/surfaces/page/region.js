@@ -10,7 +10,7 @@ export class Region {
   // stated: the document's region; tuning: the numbers that the document shares with Python.
   constructor(stated, problem, tuning) {
     Object.assign(this, { problem, tuning: tuning.region, scale: stated.scale });
-    const names = problem.variables.map((v) => v.name);
+    const names = problem.columns.map(({ variable, label }) => (label === null ? variable.name : null));
     const placed = (steps) => {
       const formula = new Formula(steps);
       return { formula, columns: formula.names.map((name) => names.indexOf(name)) };
@@ -23,7 +23,7 @@ export class Region {
 
   // Whether natural values obey all relations.
   holds(point) {
-    const value = ({ formula, columns }) => formula.at(columns.map((c) => point[c])).value;
+    const value = ({ formula, columns }) => formula.at(columns.map((c) => point[this.problem.variables.indexOf(this.problem.columns[c].variable)])).value;
     return this.relations.every((r) => value(r) <= 0) && this.finite.every((f) => Number.isFinite(value(f)));
   }
 
@@ -65,7 +65,7 @@ export class Region {
       if (most <= 0) break;
       const row = g.indexOf(most);
       const slope = Float64Array.from(x, (u, c) => {
-        const s = this.problem.variables[c].type === "real" ? J[row * this.d + c] : 0;
+        const s = this.problem.columns[c].variable.type === "real" ? J[row * this.d + c] : 0;
         return (u <= 0 && s > 0) || (u >= 1 && s < 0) ? 0 : s;
       });
       const length = slope.reduce((sum, s) => sum + s * s, 0);
@@ -87,7 +87,7 @@ export class Region {
   }
 
   #differs(c, u, v) {
-    return this.problem.variables[c].type !== "real" && Math.abs(u - v) > this.tuning.inside;
+    return this.problem.columns[c].variable.type !== "real" && Math.abs(u - v) > this.tuning.inside;
   }
 
   // On the way to a design that obeys, as near to the start as halving finds one.
