@@ -72,7 +72,7 @@ class Model(Fitted):
         box = self.problem.box
         if thresholds is None:
             thresholds = {}
-        if is_other(self.problem, thresholds, objective):
+        if is_other(self, thresholds, objective):
             refuse_source(method, "another question")
             return answer_other(self, thresholds, objective, probability, scatter, tolerance)
         own: Any = thresholds
