@@ -9,7 +9,7 @@ freeze       mean cost of fixing each variable, and the true cost at the same va
 common       mean cost of one design for five thresholds, and the true one
 objective    loss of answers to another objective, the first limited output, with the old objective as a limit: the gap to the
              true optimum in percent of how far it moves over these questions, at least of the range of the output's own limit;
-             100 where a limit is broken
+             100 where a limit is broken; "loss of range" is in percent of that range alone, which is the stricter unit
 focus        the worst of these losses, after 5 answers to it were measured, or 20 evaluations with a focus on its own limits
 audit        claimed and found shares of an audit of 20 evaluations, and how often it rejects
 
@@ -204,10 +204,16 @@ class Questions:
         limits = np.array([[question[name] for name in swapped.problem.box.names] for question in asked])
         return cls(case, new, asked, swapped, np.array([o.f for o in solve_all(swapped, limits)]))
 
-    def loss(self, model: Model, i: int) -> tuple[float, Answer]:
-        """Return the loss of a model's answer to one question."""
-        finite, box = self.optima[np.isfinite(self.optima)], self.swapped.problem.box
-        unit = max(float(np.ptp(finite)), model.problem.constraints[0].scale)
+    @property
+    def span(self) -> float:
+        """How far the true optimum moves over the questions, at least the range of the output's own limit."""
+        finite = self.optima[np.isfinite(self.optima)]
+        return max(float(np.ptp(finite)), self.case.model.problem.constraints[0].scale)
+
+    def loss(self, model: Model, i: int, unit: float | None = None) -> tuple[float, Answer]:
+        """Return the loss of a model's answer to one question, in percent of the span or of another unit."""
+        box = self.swapped.problem.box
+        unit = self.span if unit is None else unit
         answer = model.predict(self.asked[i], objective=self.new)
         y = np.column_stack(self.swapped.evaluate_many([[answer.point[n] for n in model.problem.space.names]]))
         row = np.array([[self.asked[i][name] for name in box.names]])
@@ -223,8 +229,9 @@ def objective(case: Case) -> list[dict[str, Any]]:
         loss, answer = questions.loss(case.model, i)
         seconds = time.perf_counter() - begun
         split = {"loss, no room": loss if i % 2 == 0 else np.nan, "loss, room": loss if i % 2 else np.nan}
+        by_range = questions.loss(case.model, i, case.model.problem.constraints[0].scale)[0]
         stated = {"obeyed": loss < 100.0, "stated": answer.probability_feasible}
-        rows.append({"loss": loss, **split, **stated, "seconds": seconds})
+        rows.append({"loss": loss, **split, "loss of range": by_range, **stated, "seconds": seconds})
     return rows
 
 

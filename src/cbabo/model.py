@@ -76,7 +76,7 @@ class Model(Fitted):
         box = self.problem.box
         if thresholds is None:
             thresholds = {}
-        if is_other(self.problem, thresholds, objective):
+        if is_other(self, thresholds, objective):
             refuse_source(method, "another question")
             return answer_other(self, thresholds, objective, probability, scatter, tolerance)
         own: Any = thresholds
@@ -130,13 +130,13 @@ class Model(Fitted):
         self,
         thresholds: ThresholdsLike | None = None,
         *,
-        fixed: Mapping[str, float] | None = None,
+        fixed: Mapping[str, Any] | None = None,
         probability: float | None = None,
     ) -> pd.DataFrame:
         """Tell for each variable how far it moves over the box, or over these limits, and what fixing it now costs.
 
         Returns a table, the cheapest first. low, high: smallest and largest value in the answers; moves: their distance as a
-        share of the variable's range; value: the best one to fix; cost, worst: mean and largest loss of the objective, in its
+        share of the variable's range, or of the limits with another label; value: the best one to fix; cost, worst: mean and largest loss of the objective, in its
         unit, with std, the mean standard deviation of a loss; lost: share of the thresholds that can no longer be met.
         Each cost is of fixing that variable alone. fixed: variables with values that are fixed already.
         """

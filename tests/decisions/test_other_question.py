@@ -137,7 +137,8 @@ def test_the_own_limits_of_another_answer_have_that_answer(model: Model) -> None
     ("limits", "objective", "said"),
     [
         ({}, "strain", "objective 'strain' is no number that all measured evaluations have"),
-        ({"strain": 1.0}, None, "limit 'strain' is no number"),
+        ({"strain": 1.0}, None, "unknown constraint 'strain'"),
+        ({"strain": 1.0}, "stress", "limit 'strain' is no number"),
         ({}, 3, "must be the name"),
         ({"mass": "light"}, "stress", "limit of mass must be a number"),
         ({"mass": ("=", 1.0)}, "stress", "limit of mass must be a number"),

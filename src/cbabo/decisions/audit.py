@@ -83,8 +83,8 @@ def draw_claims(fitted: Fitted, count: int, number: int) -> Claims:
             found.append((answer, AuditedAnswer(0, answer.thresholds, answer.point, *chances)))
     if not found:
         raise StudyError(
-            f"audit: of {drawn} fresh thresholds {verified} are answered by measured designs and {unreachable} cannot be met, so "
-            "that no claim is left to test; ask for limits inside the box that can be met"
+            f"audit: of {drawn} fresh thresholds {verified} are answered by measured designs and {unreachable} cannot be met, "
+            "so that no claim is left to test; nothing was spent"
         )
     answers_, rows = zip(*found, strict=True)
     return Claims(tuple(answers_), tuple(rows), drawn, verified, unreachable)

@@ -7,13 +7,15 @@ Symbols and shapes, in units of the standardised outputs, as in `solver.continuo
 
 With a variable fixed, the constrained problem is solved again for every threshold, with the margins of its own answer. The cost
 is the difference of the two objectives. Some values between the smallest and the largest of the answers are tried, and one more
-at the minimum of the parabola through the best ones. A value for which fewer thresholds can be met is worse at any cost.
+at the minimum of the parabola through the best ones. Of a categorical variable the labels of the answers are tried, and each
+answer keeps its other labels. A value for which fewer thresholds can be met is worse at any cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,7 +60,7 @@ TUNING = FreezeTuning()
 def freeze(
     fitted: Fitted,
     thresholds: ThresholdsLike | None = None,
-    fixed: Mapping[str, float] | None = None,
+    fixed: Mapping[str, Any] | None = None,
     probability: float | None = None,
 ) -> pd.DataFrame:
     """Tell what fixing each variable costs; the arguments are those of `Model.freeze`."""
@@ -66,7 +68,7 @@ def freeze(
     query = _query(fitted, thresholds)
     with one_thread():
         held = _Held.of(fitted, query, aim, fixed or {})
-        rows = [held.row(j) for j in range(problem.space.dimension) if problem.space.names[j] not in (fixed or {})]
+        rows = [held.row(j) for j, name in enumerate(problem.space.names) if name not in (fixed or {})]
     return pd.DataFrame(rows).sort_values("cost", kind="stable", ignore_index=True)
 
 
@@ -87,16 +89,16 @@ class _Held:
     high: FloatArray
 
     @classmethod
-    def of(cls, fitted: Fitted, query: Query, aim: float, fixed: Mapping[str, float]) -> _Held:
+    def of(cls, fitted: Fitted, query: Query, aim: float, fixed: Mapping[str, Any]) -> _Held:
         """Answer a query with some variables fixed already."""
         solver, space = fitted.solver, fitted.problem.space
         low, high = np.zeros(space.dimension), np.ones(space.dimension)
         for name, value in fixed.items():
             if name not in space.names:
                 raise InputError(f"freeze: unknown variable {shown(name)}; expected one of {', '.join(space.names)}")
-            j = space.names.index(name)
-            point = dict(zip(space.names, space.natural(np.full((1, space.dimension), 0.5))[0], strict=True))
-            low[j] = high[j] = space.unit(space.array([space.check({**point, name: value})]))[0, j]
+            at = space.columns[space.names.index(name)]
+            point = space.points(np.full((1, space.dimension), 0.5))[0]
+            low[at] = high[at] = space.unit(space.array([space.check({**point, name: value})]))[0, at]
         bounds: list[FloatArray] = []
         designs: list[FloatArray] = []
         values: list[float] = []
@@ -121,9 +123,7 @@ class _Held:
 
     def row(self, j: int) -> dict[str, object]:
         """Return what is to be said of one variable."""
-        variable, moved = self.fitted.problem.variables[j], self.x[:, j]
-        assert not isinstance(variable, Categorical)
-        natural = variable.from_unit(np.array([moved.min(), moved.max()]))
+        variable = self.fitted.problem.variables[j]
         best, costs, x = self._best(j)
         reached = np.isfinite(costs)
         worst = int(np.argmax(np.where(reached, costs, -np.inf)))
@@ -131,18 +131,34 @@ class _Held:
         return {
             "variable": variable.name,
             "unit": variable.unit,
-            "low": float(natural[0]),
-            "high": float(natural[1]),
-            "moves": float(natural[1] - natural[0]) / (variable.high - variable.low),
-            "value": float(variable.from_unit(np.array([best]))[0]),
+            **self._movement(j, best),
             "cost": float(np.clip(gaps, 0.0, None).mean()) if reached.any() else np.nan,
             "worst": float(self._natural(x[[worst]], self.x[[worst]])[0].clip(0.0)[0]) if reached.any() else np.nan,
             "std": float(stds.mean()) if reached.any() else np.nan,
             "lost": float(1.0 - reached.mean()),
         }
 
+    def _movement(self, j: int, best: float) -> dict[str, object]:
+        """Return between which values a variable moves, as a share of its range, and its value that is best to fix.
+
+        Of labels there is no range: their share is that of the thresholds whose label is not the most frequent one.
+        """
+        space = self.fitted.problem.space
+        variable, at = space.variables[j], space.columns[j]
+        if isinstance(variable, Categorical):
+            _, counts = np.unique(self.x[:, at].argmax(1), return_counts=True)
+            still = float(counts.max() / counts.sum())
+            return {"low": np.nan, "high": np.nan, "moves": 1.0 - still, "value": variable.values[int(best)]}
+        moved = self.x[:, at]
+        low, high = variable.from_unit(np.array([moved.min(), moved.max()])).tolist()
+        value = float(variable.from_unit(np.array([best]))[0])
+        return {"low": low, "high": high, "moves": (high - low) / (variable.high - variable.low), "value": value}
+
     def _best(self, j: int) -> tuple[float, FloatArray, FloatArray]:
-        """Return the best value of a variable, and for each threshold (m) its cost there (inf: unreachable) and the design."""
+        """Return the best value of a variable, and for each threshold (m) its cost there (inf: unreachable) and the design.
+
+        The value is a coordinate of the unit cube, or the number of a label.
+        """
         tried = {float(v): self._at(j, float(v)) for v in self._first_values(j)}
 
         def rank(v: float) -> tuple[float, float]:
@@ -164,7 +180,10 @@ class _Held:
         return best, *tried[best]
 
     def _first_values(self, j: int) -> FloatArray:
-        moved, variable = self.x[:, j], self.fitted.problem.variables[j]
+        space = self.fitted.problem.space
+        moved, variable = self.x[:, space.columns[j]], space.variables[j]
+        if isinstance(variable, Categorical):
+            return np.unique(moved.argmax(1)).astype(np.float64)
         if np.ptp(moved) < TUNING.still:
             return np.array([np.median(moved)])
         values = np.quantile(moved, np.linspace(0.0, 1.0, TUNING.values))
@@ -174,12 +193,14 @@ class _Held:
 
     def _at(self, j: int, v: float) -> tuple[FloatArray, FloatArray]:
         """Return the costs (m, standardised) and the designs (m x d) with a variable fixed at v."""
-        low, high = self.low.copy(), self.high.copy()
-        low[j] = high[j] = v
+        space, low, high = self.fitted.problem.space, self.low.copy(), self.high.copy()
+        at, variable = space.columns[j], space.variables[j]
+        place = np.eye(len(variable.values))[int(v)] if isinstance(variable, Categorical) else v
+        low[at] = high[at] = place
         costs, designs = np.full(len(self.x), np.inf), self.x.copy()
         for i, (bound, x) in enumerate(zip(self.bound, self.x, strict=True)):
             start = x.copy()
-            start[j] = v
+            start[at] = place
             found = _solved(self.solver, bound, start, Region(low, high))
             if found is not None:
                 designs[i], costs[i] = found[0], max(0.0, found[1] - self.value[i])

@@ -41,12 +41,14 @@ _NARROW = 1e-6
 """Of its size: the range of a limit on a number that is the same in all evaluations."""
 
 
-def is_other(problem: Problem, limits: object, objective: str | None) -> bool:
-    """Tell whether a question is not the problem's own."""
-    if objective is not None:
-        return True
-    own = {c.name for c in problem.constraints}
-    return isinstance(limits, Mapping) and any(n not in own or isinstance(v, tuple | list) for n, v in limits.items())
+def is_other(fitted: Fitted, limits: object, objective: str | None) -> bool:
+    """Tell whether a question is not the problem's own: another objective, a recorded number, or a sense with a limit."""
+    if objective is not None or not isinstance(limits, Mapping):
+        return objective is not None
+    own = {c.name for c in fitted.problem.constraints}
+    recorded = {name for row in fitted.evaluations.complete.rows[:1] for name in row.outputs}
+    senses = any(isinstance(v, tuple | list) and len(v) == 2 and isinstance(v[0], str) for v in limits.values())
+    return senses or any(name in recorded and name not in own for name in limits)
 
 
 def answer_other(

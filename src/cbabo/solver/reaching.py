@@ -24,7 +24,6 @@ from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK
 from cbabo.solver.continuous import TUNING as SOLVER
 from cbabo.solver.continuous import PosteriorAtDesign, Solver
 from cbabo.solver.library import Library
-from cbabo.solver.mixed import MixedSolver
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,9 @@ class Met:
 
 
 def held_region(solver: Solver, x: FloatArray) -> Region:
-    """Return where a search may go from a design (d): discrete variables keep their values."""
-    return solver.lattice.held(x) if isinstance(solver, MixedSolver) else CUBE
+    """Return where a search may go from a design (d): discrete variables and categories keep their values."""
+    free = solver.posterior.problem.space.continuous
+    return CUBE if free.all() else Region(np.where(free, 0.0, x), np.where(free, 1.0, x))
 
 
 class Reaching:
@@ -82,7 +82,7 @@ class Reaching:
 
     def __init__(self, solver: Solver, library: Library | None, probability: float) -> None:
         self.solver, self.probability = solver, probability
-        n, q = len(solver.posterior.measured), len(solver.posterior.surrogates.scale)
+        n, q = len(solver.posterior.measured), len(solver.posterior.predictor.scale)
         parts = [(solver.posterior.surrogates.x.numpy()[:n], solver.z[:n], solver.z_std[:n])]
         if library is not None:
             parts.append((library.x, library.mean[:, :q], library.std))

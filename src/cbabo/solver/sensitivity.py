@@ -22,7 +22,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cbabo.domain.space import Real
 from cbabo.numerics import qp
 from cbabo.numerics.arrays import FloatArray
 from cbabo.numerics.seeding import child
@@ -66,8 +65,7 @@ class Sensitivity:
         """theta: k; start: the design (d) of an answer, from which the optimum is found."""
         self.solver, self.theta = solver, theta
         self.batched = BatchedPosterior(solver)
-        variables = solver.posterior.problem.space.variables
-        self.free = np.array([isinstance(v, Real) for v in variables], dtype=np.float64)
+        self.free = solver.posterior.problem.space.continuous.astype(np.float64)
         bound = self.batched.bound(theta[None])
         plain = solver.bound(theta[None])[0]
         found = solver.solve(plain, start, held_region(solver, start)) if self.free.any() else solver.at(plain, start)

@@ -88,8 +88,8 @@ def test_the_interface_describes_itself(client: TestClient) -> None:
     stated = client.get("/api/openapi.json").json()
     assert set(stated["paths"]) == {
         "/api/status", "/api/follow", "/api/document", "/api/evaluations", "/api/predict", "/api/predict-many",
-        "/api/recommend", "/api/explain", "/api/atlas",
-        "/api/refine", "/api/jobs/{id}", "/api/hand-outs", "/api/evaluations/{id}",
+        "/api/recommend", "/api/explain", "/api/atlas", "/api/freeze", "/api/common", "/api/tolerances",
+        "/api/decisions", "/api/audit", "/api/refine", "/api/jobs/{id}", "/api/hand-outs", "/api/evaluations/{id}",
     }  # fmt: skip
     assert stated["paths"]["/api/refine"]["post"]["security"]
 

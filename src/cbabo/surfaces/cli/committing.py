@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from cbabo.domain.categorical import Categorical
+from cbabo.domain.problem import Problem
 from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.cli.answering import AtOption, read_thresholds, show_record
-from cbabo.surfaces.cli.options import FormatOption, StudyArgument, open_study, read_limits
+from cbabo.surfaces.cli.options import FormatOption, StudyArgument, open_study, pairs, read_limits
 from cbabo.surfaces.cli.printing import print_frame
-from cbabo.surfaces.cli.questions import numbers
+from cbabo.surfaces.cli.questions import number, numbers
 from cbabo.surfaces.deciding_records import common_record, freeze_record, tolerances_record
 
 ProbabilityOption = Annotated[
@@ -41,7 +43,7 @@ def freeze(
     opened = open_study(study)
     model = cached_model(opened)
     limits = None if file is None else read_limits(file)
-    found = model.freeze(limits, fixed=numbers(fixed, "--fixed"), probability=probability)
+    found = model.freeze(limits, fixed=_values(opened.problem, fixed), probability=probability)
     if form == "json":
         show_record(freeze_record(found), form)
     else:
@@ -91,3 +93,10 @@ def tolerances(
     if form == "table":
         record = {k: v for k, v in record.items() if k != "answer"}
     show_record(record, form)
+
+
+def _values(problem: Problem, words: list[str] | None) -> dict[str, Any]:
+    """Read values of variables by name: labels of categorical ones, numbers of all others."""
+    labelled = {v.name for v in problem.variables if isinstance(v, Categorical)}
+    given = pairs(words, "--fixed")
+    return {name: text if name in labelled else number("--fixed", name, text) for name, text in given.items()}

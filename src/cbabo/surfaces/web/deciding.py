@@ -110,6 +110,7 @@ def add_committing(app: FastAPI, follower: Follower, answer: AnswerRequest) -> N
 
 def predicted(model: Model, asked: Prediction) -> Answer:
     """Answer a question, the study's own or another one."""
+    model.problem.box.complete(asked.thresholds)  # Limits on other numbers are stated as further ones.
     limits: dict[str, Limit] = dict(asked.thresholds)
     for name, further in asked.further.items():
         limits[name] = further.value if further.sense is None else (further.sense, further.value)

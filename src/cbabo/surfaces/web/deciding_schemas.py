@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cbabo.surfaces.web.schemas import AnswerRecord, Body, Limits, Question
+from cbabo.surfaces.web.schemas import AnswerRecord, Body, Design, Limits, Question
 
 MOST = 100
 """Rows of limits that one request may have."""
@@ -40,7 +40,7 @@ class Freezing(Body):
 
     thresholds: Annotated[list[Limits], Field(min_length=1, max_length=MOST)] | None = None
     """Rows of limits; the whole box unless given."""
-    fixed: dict[str, float] = Field(default={})
+    fixed: Design = Field(default={})
     """Variables that are fixed already."""
 
 
@@ -49,11 +49,12 @@ class FrozenVariable(Body):
 
     variable: str
     unit: str
-    low: float
-    high: float
+    low: float | None
+    """Its least value in the answers; null for labels."""
+    high: float | None
     moves: float
-    """Share of its range over which it moves."""
-    value: float
+    """Share of its range over which it moves; of labels, the share of answers without the most frequent one."""
+    value: float | str
     """The best value to fix."""
     cost: float | None
     """Mean loss of the objective."""
@@ -92,7 +93,7 @@ class Tolerancing(Question):
     weights: dict[str, float] | None = None
     give: Annotated[float, Field(ge=0.0)] = 0.02
     """By which share of it the objective may be worse."""
-    point: dict[str, float] | None = None
+    point: Design | None = None
     """A design that does not move."""
 
 

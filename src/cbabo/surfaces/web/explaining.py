@@ -12,7 +12,7 @@ from starlette.responses import Response
 from cbabo.surfaces.explaining import atlas_record, explanation_record
 from cbabo.surfaces.web.following import Follower
 from cbabo.surfaces.web.safety import StrictJSON
-from cbabo.surfaces.web.schemas import Body, Limits, Question, Warned, WholeNumber, errors
+from cbabo.surfaces.web.schemas import Body, Design, Limits, Question, Warned, WholeNumber, errors
 
 Costs = dict[str, Annotated[float, Field(gt=0.0)]]
 Heavily = Callable[[Request, Callable[[], Response]], Awaitable[Response]]
@@ -76,7 +76,7 @@ class WayOutRecord(Body):
     objective: float
     probability_feasible: float
     limits: Limits
-    design: dict[str, float]
+    design: Design
 
 
 class ExplanationRecord(Body):

@@ -340,7 +340,7 @@ class DecisionRecord(Body):
     note: str
     limits: Limits
     intents: dict[str, str]
-    design: dict[str, float]
+    design: Design
     objective: float
     objective_std: float
     probability_feasible: float
