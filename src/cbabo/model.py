@@ -136,9 +136,10 @@ class Model(Fitted):
         """Tell for each variable how far it moves over the box, or over these limits, and what fixing it now costs.
 
         Returns a table, the cheapest first. low, high: smallest and largest value in the answers; moves: their distance as a
-        share of the variable's range, or of the limits with another label; value: the best one to fix; cost, worst: mean and largest loss of the objective, in its
-        unit, with std, the mean standard deviation of a loss; lost: share of the thresholds that can no longer be met.
-        Each cost is of fixing that variable alone. fixed: variables with values that are fixed already.
+        share of the variable's range, or the share of these limits whose answer has not the most frequent label; value: the best
+        one to fix; cost, worst: mean and largest loss of the objective, in its unit, with std, the mean standard deviation of a
+        loss; lost: share of the thresholds that can no longer be met. Each cost is of fixing that variable alone. fixed:
+        variables with values that are fixed already.
         """
         return freeze(self, thresholds, fixed, probability)
 
@@ -161,7 +162,7 @@ class Model(Fitted):
         weights: Mapping[str, float] | None = None,
         *,
         give: float = 0.02,
-        point: Mapping[str, float] | None = None,
+        point: Mapping[str, Any] | None = None,
         probability: float | None = None,
     ) -> Tolerances:
         """Return the largest box of tolerances that keeps the stated probability for the designs in it, uniformly distributed.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,7 @@ def tolerances(
     query: Query,
     weights: Mapping[str, float] | None,
     give: float,
-    point: Mapping[str, float] | None,
+    point: Mapping[str, Any] | None,
     probability: float | None,
 ) -> Tolerances:
     """Find the largest box of tolerances; the arguments are those of `Model.tolerances`."""
@@ -114,7 +115,7 @@ class _Search:
         none = Scatter.of(fitted.problem, fitted.seed, None, None)
         return cls(fitted, query, aim, widths, robust_design(fitted, query, none, aim))
 
-    def largest(self, give: float, point: Mapping[str, float] | None) -> Tolerances:
+    def largest(self, give: float, point: Mapping[str, Any] | None) -> Tolerances:
         """Return the largest box: around a point, or around a design that gives so much of the objective away."""
         fitted, space = self.fitted, self.fitted.problem.space
         fixed = None if point is None else space.unit(space.array([space.check(point)]))[0]
