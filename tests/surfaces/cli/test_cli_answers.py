@@ -135,9 +135,9 @@ def test_ctrl_c_in_a_refinement_exits_with_130_and_the_next_run_measures_it(
     )
     error = cli("refine", learned, "--evaluator", "stopped:evaluate", "--at", "stress=4", code=130).err
     assert error.splitlines()[-1].startswith("cbabo: interrupted; everything told so far is stored")
-    assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 1
+    assert json.loads(cli("status", learned, "--format", "json").out)["to_run_again"] == 1
     cli("run", learned, "--evaluator", "beamsim:evaluate", "--budget", "35")
-    assert json.loads(cli("status", learned, "--format", "json").out)["running"] == 0
+    assert json.loads(cli("status", learned, "--format", "json").out)["to_run_again"] == 0
 
 
 def test_the_time_limit_of_a_python_simulator_holds_in_refine_and_in_a_trial(cli: Any, folder: Path) -> None:
