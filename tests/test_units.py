@@ -182,6 +182,8 @@ def test_refinement_does_not_care_for_units(case: str, theta: tuple[float, float
 
 @pytest.mark.parametrize("case", ["valley", "beam", "three_truss"])
 def test_recommendations_do_not_care_for_units(case: str) -> None:
+    """In units that differ by powers of ten: limits move in steps that are round numbers in the unit of the problem."""
+    tens = 1e6
     evaluations = data(case)
     problem = evaluations.problem
     intents = dict(zip(problem.box.names, ("tighten", "loosen", "lock"), strict=False))
@@ -197,9 +199,9 @@ def test_recommendations_do_not_care_for_units(case: str) -> None:
     expected = proposed(Restatement())
     outputs, shifts = problem.outputs, other_origins(case)
     if case == "valley":
-        assert proposed(Restatement(dict.fromkeys(outputs, ALL))) == pytest.approx(expected, abs=1e-6)
+        assert proposed(Restatement(dict.fromkeys(outputs, tens))) == pytest.approx(expected, abs=1e-6)
         assert proposed(Restatement(dict.fromkeys(outputs, -1.0))) == pytest.approx(expected, abs=1e-9)
         assert proposed(Restatement(shifts=shifts)) == pytest.approx(expected, abs=1e-4)
     else:  # All of this at once.
-        shifts = {name: ALL * shift for name, shift in shifts.items()}
-        assert proposed(Restatement(dict.fromkeys(outputs, -ALL), shifts)) == pytest.approx(expected, abs=1e-4)
+        shifts = {name: tens * shift for name, shift in shifts.items()}
+        assert proposed(Restatement(dict.fromkeys(outputs, -tens), shifts)) == pytest.approx(expected, abs=1e-4)

@@ -106,14 +106,21 @@ def conflict(fitted: Fitted, query: Query) -> Conflict | None:
 
 def ways_out(fitted: Fitted, query: Query, costs: Mapping[str, float] | None, count: int) -> tuple[WayOut, ...]:
     """Return the cheapest relaxations of a query with one row, the cheapest first; none where its limits can be met."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InputError(f"ways_out: count must be a whole number from 1 on, got {shown(count)}")
+    check_ways_out(query.box, costs, count)
     cost, search = _costs(query.box, costs), reaching(fitted, "ways_out")
     if predict_many(fitted, query).reachable[0]:
         return ()
     with one_thread():
         found = _cheapest(search, query.theta[0], cost, count)
     return tuple(_way_out(fitted, query, met, cost) for met in found)
+
+
+def check_ways_out(box: ThresholdBox, costs: Mapping[str, float] | None, count: int) -> tuple[WayOut, ...]:
+    """Refuse costs and counts that make no sense; return the ways out of limits that can be met, which are none."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise InputError(f"ways_out: count must be a whole number from 1 on, got {shown(count)}")
+    _costs(box, costs)
+    return ()
 
 
 def _only(asked: FloatArray, relaxed: FloatArray, held: list[int]) -> FloatArray:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cbabo.answering.answers import Answer
 from cbabo.answering.predict import predict_many
-from cbabo.decisions.conflict import Conflict, WayOut, conflict, ways_out
+from cbabo.decisions.conflict import Conflict, WayOut, check_ways_out, conflict, ways_out
 from cbabo.decisions.reach import reach, reaching
 from cbabo.domain.query import Query
 from cbabo.methods.method import Fitted
@@ -37,5 +37,7 @@ class Explanation:
 def explain(fitted: Fitted, query: Query, costs: Mapping[str, float] | None, count: int) -> Explanation:
     """Explain a query with one row; costs and count are those of `Model.ways_out`."""
     reaching(fitted, "explain")
-    out = ways_out(fitted, query, costs, count)
-    return Explanation(predict_many(fitted, query).answer(0), reach(fitted, query), conflict(fitted, query), out)
+    answers = predict_many(fitted, query)
+    unmet = not answers.reachable[0]
+    out = ways_out(fitted, query, costs, count) if unmet else check_ways_out(query.box, costs, count)
+    return Explanation(answers.answer(0), reach(fitted, query), conflict(fitted, query) if unmet else None, out)
