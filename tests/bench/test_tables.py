@@ -373,7 +373,9 @@ def test_hypervolume_improvement_is_compared_where_it_ran() -> None:
 
 def test_problems_that_cannot_test_a_map_are_told() -> None:
     table = TABLES["vacuous"]([answered("ackley2", "paper", "direct", [3.0, 5.0])])
-    assert sorted(table["problem"]) == sorted({*problems.names()} - {*problems.names("rough")})
+    assert sorted(table["problem"]) == sorted(
+        {*problems.names()} - {*problems.names("rough"), *problems.names("categorical")}
+    )
     verdicts = table.set_index("problem")["tests a map"]
     assert set(verdicts[["ackley2", "ackley6", "ackley10", "gkxwc1", "g10"]]) == {"no"}
     assert set(verdicts[["g04", "speed_reducer"]]) == {"hardly"}

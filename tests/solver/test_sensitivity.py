@@ -7,8 +7,8 @@ import pytest
 
 from cbabo import Settings
 from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver
-from cbabo.solver.mixed import solver_for
 from cbabo.solver.sensitivity import Sensitivity
 from learned import edged, evaluated, posterior_of
 from simulators import make_beam, simulate_beam, simulate_valley, valley

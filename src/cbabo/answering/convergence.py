@@ -120,7 +120,7 @@ def _judged(solver: Solver, query: Query, found: tuple[SolverAnswer, ...]) -> tu
 def _objective(solver: Solver, values: torch.Tensor) -> FloatArray:
     """Return the objective in natural units, to be minimised, of outputs (... x q) in the surrogates' units."""
     posterior = solver.posterior
-    natural = values if posterior.warp is None else posterior.warp.inverse(values)
+    natural = values if posterior.output_warp is None else posterior.output_warp.inverse(values)
     return np.asarray(posterior.problem.objective.sign * natural[..., 0].numpy())
 
 

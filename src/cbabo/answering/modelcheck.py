@@ -15,6 +15,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import Evaluation, Evaluations, Kind, State
 from cbabo.domain.problem import Problem
 from cbabo.errors import Cause, shown
@@ -209,11 +210,11 @@ def _evaluation(problem: Problem, plain: object) -> Evaluation:
 
 def _is_design(problem: Problem, point: object) -> bool:
     """Tell whether a point is one that a study may hold: legal as it is, or outside bounds that were amended."""
-    if not _are_numbers(point):
-        return False
-    assert isinstance(point, dict)
     space = problem.space
-    if set(point) != set(space.names):
+    if not isinstance(point, dict) or set(point) != set(space.names):
+        return False
+    labelled = {v.name for v in space.variables if isinstance(v, Categorical)}
+    if not all(isinstance(v, str) if name in labelled else _is_number(v) for name, v in point.items()):
         return False
     return not space.inside([point])[0] or space.check(point) == point
 

@@ -122,10 +122,11 @@ def _slope(fitted: Fitted, x: FloatArray) -> float:
     """Return the derivative of the objective, natural units, by its standardised and warped value at a design (d)."""
     posterior = fitted.posterior
     scale = float(posterior.predictor.scale[0])
-    if posterior.warp is None:
+    warp = posterior.output_warp
+    if warp is None:
         return scale
     g = posterior.predictor.mean(torch.from_numpy(x[None]))
-    return scale * float((-posterior.warp.log_slope(posterior.warp.inverse(g))).exp()[0, 0])
+    return scale * float((-warp.log_slope(warp.inverse(g))).exp()[0, 0])
 
 
 def _in_natural_units(

@@ -171,5 +171,6 @@ def _deviations(before: Fitted, row: AuditedAnswer, y: FloatArray) -> FloatArray
     x = torch.from_numpy(space.unit(space.array([row.point])))
     with one_thread(), torch.no_grad():
         mean, std = posterior.predictor.mean_and_std(x)
-    warped = torch.from_numpy(y) if posterior.warp is None else posterior.warp.forward(torch.from_numpy(y))
+    warp = posterior.output_warp
+    warped = torch.from_numpy(y) if warp is None else warp.forward(torch.from_numpy(y))
     return np.asarray((limits.sign * ((warped - mean) / std)[:, limits.output])[0].numpy())

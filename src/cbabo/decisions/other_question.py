@@ -83,13 +83,13 @@ def other_question(fitted: Fitted, limits: Mapping[str, Limit], objective: str |
     recorded = _recorded(fitted.evaluations)
     goal = _goal(fitted.problem, objective, recorded)
     constraints, thresholds = _constraints(fitted.problem, goal, limits, recorded)
-    problem = Problem(
-        fitted.problem.name, fitted.problem.variables, goal, constraints, _valid(fitted.problem, goal, constraints)
-    )
+    own = fitted.problem
+    valid = _valid(own, goal, constraints)
+    problem = Problem(own.name, own.variables, goal, constraints, valid, relations=own.relations, derived=own.derived)
     evaluations = Evaluations(problem, fitted.evaluations.rows)
-    columns = {name: (fitted.posterior, j) for j, name in enumerate(fitted.problem.outputs)}
+    columns = {name: (fitted.posterior, j) for j, name in enumerate(own.simulated)}
     parts = [
-        columns[name] if name in columns else (_further(fitted, name, recorded[name]), 0) for name in problem.outputs
+        columns[name] if name in columns else (_further(fitted, name, recorded[name]), 0) for name in problem.simulated
     ]
     with one_thread():
         posterior = joined(problem, evaluations, parts)

@@ -20,6 +20,7 @@ import torch
 from scipy.special import ndtri
 
 from cbabo.answering.answers import Estimate
+from cbabo.domain.categorical import Categorical
 from cbabo.domain.problem import Problem
 from cbabo.domain.space import Integer
 from cbabo.errors import InputError, shown
@@ -48,7 +49,7 @@ class Scatter:
 
     problem: Problem
     deviations: FloatArray
-    """m x d, natural units."""
+    """m x variables, natural units."""
     normal: Mapping[str, float]
     """Standard deviations of variables with normal scatter."""
     uniform: Mapping[str, float]
@@ -79,11 +80,11 @@ class Scatter:
     def around(self, x: FloatArray) -> FloatArray:
         """Return the designs (m x d, unit cube) that are made of a nominal one (d)."""
         space = self.problem.space
-        low, high = (np.array([float(getattr(v, end)) for v in space.variables]) for end in ("low", "high"))
-        moved = np.abs(self.deviations).max(axis=0) > 0.0
-        made = np.repeat(x[None], len(self.deviations), axis=0)
-        natural = np.clip(space.natural(x[None]) + self.deviations, low, high)
-        made[:, moved] = space.unit(natural)[:, moved]
+        made, nominal = np.repeat(x[None], len(self.deviations), axis=0), space.natural(x[None])[0]
+        for variable, at, value, by in zip(space.variables, space.columns, nominal, self.deviations.T, strict=True):
+            if not isinstance(variable, Categorical) and np.abs(by).max() > 0.0:
+                natural = np.clip(value + by, float(variable.low), float(variable.high))
+                made[:, at] = np.clip(variable.to_unit(natural), 0.0, 1.0)
         return made
 
 
@@ -147,8 +148,9 @@ def _read(problem: Problem, what: str, given: Mapping[str, float] | None) -> dic
     for name, value in given.items():
         if name not in variables:
             raise InputError(f"predict: {what}: unknown variable {shown(name)}; expected one of {', '.join(variables)}")
-        if isinstance(variables[name], Integer):
-            raise InputError(f"predict: {what}: {name!r} is a whole number and has no scatter; leave it out")
+        if isinstance(variables[name], Integer | Categorical):
+            kind = "a whole number" if isinstance(variables[name], Integer) else "a label"
+            raise InputError(f"predict: {what}: {name!r} is {kind} and has no scatter; leave it out")
         if not (is_number(value) and 0.0 <= value < np.inf):
             raise InputError(f"predict: {what}: {name} must be a number from 0 on, got {shown(value)}")
     return {str(name): float(value) for name, value in given.items()}

@@ -77,8 +77,10 @@ class Categorical:
         return np.arange(len(self.values), dtype=np.float64)
 
     def to_unit(self, values: FloatArray) -> FloatArray:
-        """Map indices of labels (n) to rows of the unit cube (n x m)."""
-        return np.asarray(np.eye(len(self.values))[self._index(values)])
+        """Map indices of labels (n) to rows of the unit cube (n x m); NaN to rows of NaN."""
+        known = np.isfinite(values)
+        found = np.eye(len(self.values))[self._index(np.where(known, values, 0.0))]
+        return found if known.all() else np.where(known[:, None], found, np.nan)
 
     def from_unit(self, u: FloatArray) -> FloatArray:
         """Map rows of the unit cube (n x m) to the indices of the largest columns (n), the first where several are equal."""
@@ -93,8 +95,8 @@ class Categorical:
         return self.values[int(index)]
 
     def index(self, label: str) -> float:
-        """Return the index of a legal label."""
-        return float(self.values.index(label))
+        """Return the index of a label; NaN of one that an amended problem no longer has."""
+        return float(self.values.index(label)) if label in self.values else np.nan
 
     def check(self, label: object) -> str:
         """Return a legal label, or say which ones there are."""

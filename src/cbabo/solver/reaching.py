@@ -161,7 +161,7 @@ class Reaching:
 
     def needed(self, bound: FloatArray) -> FloatArray:
         """Return the thresholds (p x r) that have these bounds (p x r), of requirements whose limits move."""
-        limits, s = self.solver.posterior.limits, self.solver.posterior.surrogates
+        limits, s = self.solver.posterior.limits, self.solver.posterior.predictor
         raw = torch.from_numpy(bound * s.scale.numpy()[self.solver.output]) + limits.sign * s.centre[limits.output]
         if limits.warp is not None:
             raw = limits.sign * limits.warp.orientation * limits.warp.inverse(limits.sign * raw)

@@ -124,7 +124,7 @@ def _refuse_other_kinds(old: Problem, new: Problem, points: Sequence[Mapping[str
 def _refuse_missing_outputs(new: Problem, rows: Sequence[Evaluation]) -> None:
     """Refuse an output that was not recorded in every measured evaluation."""
     measured = [row for row in rows if row.state == "complete" and row.excluded is None]
-    for name in new.outputs:
+    for name in new.simulated:
         without = [row.id for row in measured if name not in row.outputs and part_name(name, 0) not in row.outputs]
         if without:
             ids = ", ".join(map(str, without[:_NAMED])) + (", ..." if len(without) > _NAMED else "")

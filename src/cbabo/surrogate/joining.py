@@ -12,6 +12,7 @@ from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.errors import SurrogateError
 from cbabo.surrogate import Forms, Hyperparameters, Warp, condition
+from cbabo.surrogate.columns import exact_outputs
 from cbabo.surrogate.posterior import Posterior
 
 _DEFAULTS = {"nugget": 1.0, "noise_kind": 0, "amplitude": 1.0, "family": 0, "stretch": 0.0}
@@ -21,7 +22,7 @@ _DROPPED = ("curvature", "value")
 
 
 def joined(problem: Problem, evaluations: Evaluations, parts: Sequence[tuple[Posterior, int]]) -> Posterior:
-    """Return the posterior of a problem's outputs, each given by a posterior of the same designs and its column there."""
+    """Return the posterior of a problem whose simulated outputs are those of posteriors of the same designs, by their columns."""
     first = parts[0][0]
     if any(not torch.equal(p.surrogates.x, first.surrogates.x) for p, _ in parts):
         raise SurrogateError("Expected posteriors of the same designs, got others; fit them to the same evaluations.")
@@ -33,7 +34,8 @@ def joined(problem: Problem, evaluations: Evaluations, parts: Sequence[tuple[Pos
     warp = _warp(parts)
     exact = None
     if any(p.exact is not None for p, _ in parts):
-        exact = torch.stack([torch.tensor(True) if p.exact is None else p.exact[j] for p, j in parts])
+        each = [torch.tensor(True) if p.exact is None else p.exact[p.problem.learned[j]] for p, j in parts]
+        exact = exact_outputs(problem, torch.stack(each))
     kappas = [None if p.kappa is None else p.kappa[j] for p, j in parts]
     kappa = torch.stack([k for k in kappas if k is not None]) if all(k is not None for k in kappas) else None
     measured = Evaluations(problem, first.measured.rows)

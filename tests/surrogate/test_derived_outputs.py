@@ -13,7 +13,7 @@ from cbabo import Constraint, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.domain.query import Query
 from cbabo.errors import InputError
 from cbabo.solver.batched import BatchedPosterior
-from cbabo.solver.mixed import solver_for
+from cbabo.solver.categorical import solver_for
 from cbabo.surrogate.composed import Composed
 from cbabo.surrogate.posterior import Posterior
 
