@@ -12,9 +12,9 @@ from scipy.stats import t
 from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.slsqp import Region
-from cbabo.solver.continuous import Solver, SolverAnswer
-from cbabo.surrogate.posterior import Posterior
+from cbabo.numerics.slsqp import CUBE, Region
+from cbabo.solver.continuous import Solution, Solver, SolverAnswer
+from cbabo.surrogate.posterior import Posterior, calibrated
 from learned import asked, evaluated, posterior_of
 from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
@@ -174,7 +174,39 @@ def test_two_limits_on_one_output_are_an_interval() -> None:
         )
 
 
+def test_margins_that_settle_short_of_the_probability_are_widened(evaluations: Evaluations) -> None:
+    aims = []
+
+    class Short(Solver):
+        def solve_with_margins(
+            self, bound: FloatArray, solution: Solution, probability: float, region: Region = CUBE
+        ) -> Solution:
+            aims.append(probability)
+            return super().solve_with_margins(bound, solution, 1.0 - 2.0 * (1.0 - probability), region)
+
+    posterior = posterior_of(evaluations, DEFAULT)
+    wide = replace(
+        posterior, surrogates=calibrated(posterior.surrogates, torch.tensor([1.0, 1e4], dtype=torch.float64))
+    )
+    solver = Short(wide)
+    solver.price = 1e-9  # An infeasible answer costs nothing: margins are just as wide as the probability asks for.
+    found = solver.predict(solver.bound(at(1.0)[None])[0], 0.9)
+    assert aims[0] == 0.9
+    assert len(aims) > 1
+    assert found.probability >= 0.9 - 1e-6
+
+
 # ---- the incumbent
+
+
+def test_a_prediction_short_of_the_probability_does_not_replace_the_incumbent(evaluations: Evaluations) -> None:
+    class Short(Solver):
+        def predict(self, bound: FloatArray, probability: float) -> SolverAnswer:
+            return SolverAnswer(np.array([0.5, 0.5]), -10.0, probability - 0.01)
+
+    (found,) = Short(posterior_of(evaluations, DEFAULT)).answers(asked(disc(), at(1.0)[None]), 0.98)
+    assert found.measured is not None
+    assert found.probability == 1.0
 
 
 def test_a_measured_design_is_returned_unless_the_solver_promises_more(evaluations: Evaluations) -> None:

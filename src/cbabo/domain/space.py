@@ -310,14 +310,13 @@ class Space:
 
     def unit(self, values: ArrayLike) -> FloatArray:
         """Turn natural values, n x v, into rows of the unit cube."""
-        return np.clip(self.unbounded(values), 0.0, 1.0)
+        return np.clip(self.unbounded(number_rows("designs", values, self.names)), 0.0, 1.0)
 
-    def unbounded(self, values: ArrayLike) -> FloatArray:
+    def unbounded(self, values: FloatArray) -> FloatArray:
         """Turn natural values, n x v, into coordinates of the unit cube, which lie outside it where the values do.
 
-        They are NaN for values that a logarithmic variable cannot have.
+        They are NaN for values that a logarithmic variable cannot have, and for labels that there are not.
         """
-        values = number_rows("designs", values, self.names)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.column_stack([v.to_unit(values[:, i]) for i, v in enumerate(self.variables)])
 

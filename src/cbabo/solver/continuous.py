@@ -39,6 +39,10 @@ class SolverTuning:
     """Measured designs from which a problem is solved: further ones seldom find a better optimum."""
     margins: int = 3
     """How often margins are computed: after three they have settled on all shipped problems."""
+    raises: int = 3
+    """How often a higher probability is aimed at where margins have settled just short of the one asked for."""
+    raised: float = 0.6
+    """Factor of the probability of an infeasible answer each time."""
     failure_unit: float = 0.05
     """Unit of the failure probability where violations are compared with each other."""
     settled: float = 1e-5
@@ -147,13 +151,15 @@ class Solver:
     def answers(self, query: Query, probability: float) -> tuple[SolverAnswer, ...]:
         """Return the answers (b) to a query: with at least this probability, if any design has it.
 
-        The incumbent is returned unless the solver's design has the smaller expected loss and is not a measured, exact one.
+        The incumbent is taken unless the solver's design is as probable as asked for, has the smaller expected loss and is not
+        a measured, exact one.
         """
         found = []
         for bound, incumbent in zip(self.bound(query.theta), self.incumbents(query, probability), strict=True):
             answer = self.predict(bound, probability)
+            short = answer.probability < probability - PROBABILITY_SLACK
             if incumbent is not None and (
-                self.loss(incumbent) <= self.loss(answer) or bool(self.is_measured(answer.x[None])[0])
+                short or self.loss(incumbent) <= self.loss(answer) or bool(self.is_measured(answer.x[None])[0])
             ):
                 answer = incumbent
             found.append(
@@ -181,7 +187,15 @@ class Solver:
     def with_margin(self, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
         """Solve again with a margin, so that the solution has the probability asked for; or return the most probable design."""
         solution = self.solve_with_margins(bound, solution, probability)
-        chance = self.probability(bound, solution.x)
+        chance, aim = self.probability(bound, solution.x), probability
+        for _ in range(TUNING.raises):
+            if chance >= probability - PROBABILITY_SLACK or not solution.feasible:
+                break
+            aim = 1.0 - TUNING.raised * (1.0 - aim)
+            further = self.solve_with_margins(bound, solution, aim)
+            better = self.probability(bound, further.x)
+            if better > chance:
+                solution, chance = further, better
         if chance < probability - PROBABILITY_SLACK:
             safest = self.nearest(bound, solution.x, self.pointwise.std(solution.x)[self.output])
             better = self.probability(bound, safest.x)
