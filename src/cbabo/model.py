@@ -128,7 +128,7 @@ class Model(Fitted):
 
     def freeze(
         self,
-        thresholds: ThresholdsLike | None = None,
+        frame: ThresholdsLike | None = None,
         *,
         fixed: Mapping[str, Any] | None = None,
         probability: float | None = None,
@@ -141,11 +141,11 @@ class Model(Fitted):
         loss; lost: share of the thresholds that can no longer be met. Each cost is of fixing that variable alone. fixed:
         variables with values that are fixed already.
         """
-        return freeze(self, thresholds, fixed, probability)
+        return freeze(self, frame, fixed, probability)
 
     def common(
         self,
-        thresholds: ThresholdsLike,
+        frame: ThresholdsLike,
         weights: Sequence[float] | None = None,
         *,
         probability: float | None = None,
@@ -154,7 +154,7 @@ class Model(Fitted):
 
         weights: how much each row counts in the mean cost; the design does not depend on them.
         """
-        return common_design(self, thresholds, weights, probability)
+        return common_design(self, frame, weights, probability)
 
     def tolerances(
         self,

@@ -113,13 +113,19 @@ def audit_warning(fitted: Fitted, audit: Audit | None) -> tuple[str, ...]:
 
 
 def has_learned(fitted: Fitted, audit: Audit) -> bool:
-    """Tell whether a model has learned from a rejected audit."""
+    """Tell whether a model has learned from a rejected audit.
+
+    It has not if the audited designs or limits are no longer those of the study, which was amended: then only a new audit tells.
+    """
     ids = [row.evaluation for row in audit.measured]
     later = sum(row.id > max(ids, default=0) for row in fitted.evaluations.complete)
     if later < len(ids):
         return False
     points = [e.point for e in fitted.posterior.measured]
     known = [row for row in audit.measured if row.point in points]
+    names = set(fitted.problem.box.names)
+    if len(known) < len(ids) or any(set(row.thresholds) != names for row in known):
+        return False
     at = [points.index(row.point) for row in known]
     with one_thread():
         mean, std = fitted.surrogates.leave_one_out()

@@ -143,7 +143,7 @@ def _reference(fitted: Fitted, reference: Answer | Mapping[str, float]) -> dict[
 
 def _recorded(evaluations: Evaluations) -> dict[str, FloatArray]:
     """Return every number that all measured evaluations have, by name (n each)."""
-    rows = evaluations.complete.rows
+    rows = evaluations.informative.rows
     names = dict.fromkeys([*evaluations.problem.outputs, *(name for row in rows for name in row.outputs)])
     return {n: np.array([r.outputs[n] for r in rows]) for n in names if all(n in r.outputs for r in rows)}
 

@@ -178,17 +178,21 @@ class Solver:
 
     def predict(self, bound: FloatArray, probability: float) -> SolverAnswer:
         """Return the answer by the surrogates alone."""
-        return self.with_margin(bound, self.best(bound), probability)
+        return self._with_margin(bound, self.best(bound), probability, TUNING.raises)
 
     def predict_from(self, bound: FloatArray, start: FloatArray, probability: float) -> SolverAnswer:
         """Return the answer by the surrogates alone that is found from one start."""
-        return self.with_margin(bound, self.solve(bound, start), probability)
+        return self._with_margin(bound, self.solve(bound, start), probability, TUNING.raises)
 
     def with_margin(self, bound: FloatArray, solution: Solution, probability: float) -> SolverAnswer:
         """Solve again with a margin, so that the solution has the probability asked for; or return the most probable design."""
+        return self._with_margin(bound, solution, probability, 0)
+
+    def _with_margin(self, bound: FloatArray, solution: Solution, probability: float, raises: int) -> SolverAnswer:
+        """Do the same; raises: how often a higher probability is aimed at where margins settle short of the one asked for."""
         solution = self.solve_with_margins(bound, solution, probability)
         chance, aim = self.probability(bound, solution.x), probability
-        for _ in range(TUNING.raises):
+        for _ in range(raises):
             if chance >= probability - PROBABILITY_SLACK or not solution.feasible:
                 break
             aim = 1.0 - TUNING.raised * (1.0 - aim)
