@@ -66,7 +66,12 @@ def test_a_wrong_model_is_rejected_and_warns_until_it_has_learned(model: Model) 
     later = [replace(e, id=e.id + 100, point={**e.point, "a": 0.9 * e.point["a"] + 0.01}) for e in made]
     later = [replace(e, outputs=shifted(dict(e.point))) for e in later]
     assert not has_learned(after, audit)  # Nothing was measured since.
-    assert has_learned(model_of_rows(model, [*made, *later]), audit)
+    learned = model_of_rows(model, [*made, *later])
+    assert has_learned(learned, audit)
+    other = replace(audit, rows=tuple(replace(row, thresholds={"dropped": 1.0}) for row in audit.rows))
+    assert not has_learned(learned, other)  # The limits were amended: the claims cannot be tested again.
+    moved = replace(audit, rows=tuple(replace(row, point={**row.point, "a": 0.987}) for row in audit.rows))
+    assert not has_learned(learned, moved)  # The audited designs are no longer there.
 
 
 def model_of_rows(model: Model, made: list[Evaluation]) -> Model:
