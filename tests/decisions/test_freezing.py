@@ -71,8 +71,8 @@ def test_wrong_input_gets_a_sentence(model: Model) -> None:
         ({"fixed": {"z": 1.0}}, "unknown variable 'z'"),
         ({"fixed": {"a": 7.0}}, "a must"),
         ({"probability": 2.0}, "probability must be"),
-        ({"thresholds": np.zeros((0, 1))}, "1 to 500 rows"),
-        ({"thresholds": [{"c": -5.0}]}, "none of these thresholds can be met"),
+        ({"frame": np.zeros((0, 1))}, "1 to 500 rows"),
+        ({"frame": [{"c": -5.0}]}, "none of these thresholds can be met"),
     ):
         with pytest.raises(InputError, match=said):
             model.freeze(**arguments)  # type: ignore[arg-type]
