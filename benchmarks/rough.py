@@ -1,7 +1,8 @@
 """The default settings on the rough suite: feasible share, stated probability and loss of answers, judged without noise.
 
 python benchmarks/rough.py --out results.csv [--problems noise5 car_active_noise1 ...] [--seeds 3] [--jobs 1]
-                           [--evaluations 40 60 100 200] [--refinements 1 2 5 10] [--settings probability=0.9 ...] [--report]
+                           [--evaluations 40 60 100 200] [--refinements 1 2 5 10] [--settings probability=0.9 ...]
+                           [--only-direct] [--report]
 
 --problems takes names of problems and of groups (noise1, noise5, noise20, multiplicative2, student5, partly5, kinks, basins,
 simulators); any other shipped problem may be named too. A run is one problem and one seed; its lines are appended to the file
@@ -11,7 +12,8 @@ Answers: "direct" after each number of evaluations, and after the last one also
 - "surrogate@0.8", "@0.9", "@0.98": the solver's design for that probability, even where a measured one would be returned;
 - "margin-free": the solver's design without a margin; the gap of other answers less the gap of this one is what margins cost;
 - "fast": fast answers;
-- "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds.
+- "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds; each goes on after the one before.
+--only-direct leaves out all but the first.
 
 The loss is the gap to the true optimum in percent of how far the optimum moves over the box, and 100 where the answer is
 infeasible. The gap is the same whether limits are obeyed or not. For simulators the best known optimum stands for the true one:
@@ -52,6 +54,8 @@ REFINED = 16
 """Thresholds of which the answers are refined: the first of the known optima."""
 MOST_REFINEMENT = 100
 """Evaluations of one refinement at most: the numbers of evaluations of two thresholds differ by it."""
+DIRECT = "direct"
+"""The kind of answers that are judged after each number of evaluations."""
 REFINEMENTS = (1, 2, 5, 10)
 """Evaluations of a refinement."""
 FIRST_REFINEMENT = 100_000
@@ -98,6 +102,13 @@ class Unit:
     refinements: tuple[int, ...]
     """Evaluations of refinements."""
     changes: tuple[str, ...]
+    only_direct: bool
+
+    @property
+    def last(self) -> str:
+        """The kind of answers that is judged last."""
+        kinds = [DIRECT] if self.only_direct else ["fast", *(f"refined {count}" for count in self.refinements)]
+        return kinds[-1]
 
     @property
     def label(self) -> str:
@@ -121,8 +132,8 @@ class Unit:
             failed = len(study.evaluations.failed)
             some = mine.thresholds if budget == last else mine.known.thresholds
             found = model.predict_many(some)
-            yield self._line("direct", budget, failed, spent, found.points, found.probability_feasible)
-        for kind, answers in self._others(mine, model):
+            yield self._line(DIRECT, budget, failed, spent, found.points, found.probability_feasible)
+        for kind, answers in () if self.only_direct else self._others(mine, model):
             began = time.perf_counter()
             points, stated = answers()
             yield self._line(kind, last, failed, time.perf_counter() - began, points, stated)
@@ -138,8 +149,9 @@ class Unit:
             return found.points, found.probability_feasible
 
         yield "fast", fast
+        made = [list[Evaluation]() for _ in range(REFINED)]
         for count in self.refinements:
-            yield f"refined {count}", lambda count=count: self._refined(mine, model, count)
+            yield f"refined {count}", lambda count=count: self._refined(mine, model, count, made)
 
     def _line(
         self, kind: str, budget: int, failed: int, seconds: float, points: FloatArray, stated: FloatArray
@@ -147,26 +159,30 @@ class Unit:
         worth = subject(self.problem).judged(points, stated)
         return Line(self.problem, self.seed, self.label, kind, budget, len(points), failed, seconds, worth)
 
-    def _refined(self, mine: Subject, model: Model, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return refined designs, n x d, and their stated probabilities, n."""
-        answers = [self._refined_at(mine, model, row, count) for row in range(REFINED)]
+    def _refined(
+        self, mine: Subject, model: Model, count: int, made: Sequence[list[Evaluation]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return refined designs, n x d, and their stated probabilities, n; made: the evaluations of each so far, which grow."""
+        answers = [self._refined_at(mine, model, row, count, spent) for row, spent in enumerate(made)]
         points, stated = (np.array(part) for part in zip(*answers, strict=True))
         return points, stated
 
-    def _refined_at(self, mine: Subject, model: Model, row: int, count: int) -> tuple[list[float], float]:
+    def _refined_at(
+        self, mine: Subject, model: Model, row: int, count: int, spent: list[Evaluation]
+    ) -> tuple[list[float], float]:
         """Return a refined design, and its stated probability."""
-        evaluate, spent = mine.evaluator(self.seed), 0
+        evaluate = mine.evaluator(self.seed)
+        before = tuple(spent)
 
         def measure(point: Point) -> Evaluation:
-            nonlocal spent
-            number = FIRST_REFINEMENT + MOST_REFINEMENT * row + spent
-            spent += 1
+            number = FIRST_REFINEMENT + MOST_REFINEMENT * row + len(spent)
             outcome = perform(evaluate, point, mine.problem.outputs, number)
             state = "complete" if outcome.complete else "failed"
-            return Evaluation(number, state, "refine", point, outcome.outputs or {}, outcome.failure)  # type: ignore[arg-type]
+            spent.append(Evaluation(number, state, "refine", point, outcome.outputs or {}, outcome.failure))  # type: ignore[arg-type]
+            return spent[-1]
 
         query = Query.of(mine.problem.box, mine.known.thresholds[[row]])
-        answer = refine(model, query, measure, count)
+        answer = refine(model, query, measure, count - len(before), made=before)
         return mine.problem.space.array([answer.point])[0].tolist(), answer.probability_feasible
 
 
@@ -251,18 +267,19 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, nargs="+", default=[40, 60, 100, 200])
     parser.add_argument("--refinements", type=int, nargs="+", default=REFINEMENTS)
     parser.add_argument("--settings", nargs="+", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--only-direct", action="store_true", help="judge direct answers only")
     parser.add_argument("--report", action="store_true", help="run nothing")
     given = parser.parse_args()
     settings_with(given.settings)  # Misspelt settings are refused before anything runs.
     names, at = chosen(given.problems), tuple(sorted(given.evaluations))
     refinements = tuple(sorted(given.refinements))
-    units = [Unit(name, seed, at, refinements, tuple(given.settings)) for seed in range(given.seeds) for name in names]
+    rest = (at, refinements, tuple(given.settings), given.only_direct)
+    units = [Unit(name, seed, *rest) for seed in range(given.seeds) for name in names]
     table = read(given.out)
     done = set(
         zip(table["problem"], table["seed"], table["settings"], table["answers"], table["evaluations"], strict=True)
     )
-    last = f"refined {refinements[-1]}"
-    missing = [u for u in units if (u.problem, u.seed, u.label, last, at[-1]) not in done]
+    missing = [u for u in units if (u.problem, u.seed, u.label, u.last, at[-1]) not in done]
     if not given.report:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
