@@ -12,7 +12,8 @@ Answers: "direct" after each number of evaluations, and after the last one also
 - "surrogate@0.8", "@0.9", "@0.98": the solver's design for that probability, even where a measured one would be returned;
 - "margin-free": the solver's design without a margin; the gap of other answers less the gap of this one is what margins cost;
 - "fast": fast answers;
-- "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds; each goes on after the one before.
+- "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds; each goes on after the one before;
+  "refined 0": direct answers to the same thresholds.
 --only-direct leaves out all but the first.
 
 The loss is the gap to the true optimum in percent of how far the optimum moves over the box, and 100 where the answer is
@@ -149,6 +150,12 @@ class Unit:
             return found.points, found.probability_feasible
 
         yield "fast", fast
+
+        def direct() -> tuple[FloatArray, FloatArray]:
+            found = model.predict_many(mine.known.thresholds[:REFINED])
+            return found.points, found.probability_feasible
+
+        yield "refined 0", direct
         made = [list[Evaluation]() for _ in range(REFINED)]
         for count in self.refinements:
             yield f"refined {count}", lambda count=count: self._refined(mine, model, count, made)

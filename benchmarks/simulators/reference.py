@@ -1,14 +1,15 @@
 """Best known optima of the simulators at 16 limit vectors and at the two ends of the box.
 
-python benchmarks/simulators/reference.py circuit [--pool 256] [--starts 2] [--minutes 20] [--archive FILE]
+python benchmarks/simulators/reference.py circuit [--pool 256] [--studies 2] [--starts 2] [--minutes 20] [--archive FILE]
 python benchmarks/simulators/reference.py circuit --check 0 7 strictest [--evaluations 2000]
 
-Every simulated design counts for every limit vector. After a pool of Sobol designs, linear programs with forward differences and
-a trust region are solved from the best ranked designs for each limit vector that are apart from each other, and SLSQP polishes
-what they find, in rounds: later ones start from all that was found before, also for other vectors. Maxima and minima are resolved
-into their parts. The search ends when a round improves nothing, or after so many minutes of processor time. The best feasible
-designs are written to optima/NAME.csv, in the format of `cbabo.bench.truth`; the 16 vectors are a Sobol sequence. Simulated
-designs are kept in the archive: a search that was stopped goes on where it was, and one that ended can be made longer.
+Every simulated design counts for every limit vector. After a pool of Sobol designs and some studies of 200 evaluations, whose
+answers are refined at every limit vector, linear programs with forward differences and a trust region are solved from the best
+ranked designs for each limit vector that are apart from each other, and SLSQP polishes what they find, in rounds: later ones
+start from all that was found before, also for other vectors. Maxima and minima are resolved into their parts. The search ends
+when a round improves nothing, or after so many minutes of processor time. The best feasible designs are written to
+optima/NAME.csv, in the format of `cbabo.bench.truth`; the 16 vectors are a Sobol sequence. Simulated designs are kept in the
+archive: a search that was stopped goes on where it was, and one that ended can be made longer.
 
 --check searches at some vectors by CMA-ES with a penalty, from the middle of the cube and without the archive, and prints how far
 it ends from the recorded optimum.
@@ -30,7 +31,7 @@ import numpy as np
 from scipy.optimize import fmin_slsqp, linprog
 from scipy.stats import qmc
 
-from cbabo import Problem
+from cbabo import Problem, Study
 from cbabo.bench.optima import Optimum
 from cbabo.bench.truth import ENDS, parsed, written
 from cbabo.numerics.arrays import FloatArray
@@ -58,6 +59,10 @@ GAIN = 1e-4
 """Improvement, as a share of how far the optimum moves, below which a round has improved nothing."""
 BLOCK = 64
 """Designs of the pool that are simulated at once."""
+BUDGET = 200
+"""Evaluations of a study."""
+REFINED = 5
+"""Evaluations by which a study's answer to each limit vector is refined."""
 POLISH = 0.03
 """How far SLSQP goes from its start: farther, its first steps lead into designs that fail."""
 FAILED = 100.0
@@ -76,6 +81,8 @@ class Search:
         self.path = path
         self._simulator = simulator
         box, kept = self.problem.box, np.load(path) if path.exists() else {}
+        self.studies = int(kept.get("studies", 0))
+        """How many studies have given their designs."""
         self.u = np.asarray(kept.get("u", np.zeros((0, self.problem.space.dimension))))
         self.y = np.asarray(kept.get("y", np.zeros((0, len(self.problem.outputs)))))
         theta = qmc.Sobol(len(box.names), rng=0).random(VECTORS)
@@ -94,7 +101,7 @@ class Search:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_suffix(".new.npz")
         tried = np.array(sorted(self.tried)).reshape(-1, 2)
-        np.savez_compressed(new, u=self.u, y=self.y, tried=tried, thresholds=self.thresholds)
+        np.savez_compressed(new, u=self.u, y=self.y, tried=tried, thresholds=self.thresholds, studies=self.studies)
         new.replace(self.path)
 
     def simulate(self, u: FloatArray) -> list[FloatArray]:
@@ -127,6 +134,15 @@ class Search:
         """Return the best objective at every limit vector; infinity where nothing obeys the limits."""
         rows = [self.best(limits) for limits in self.thresholds]
         return np.array([np.inf if row is None else self.y[row, 0] for row in rows])
+
+    def study(self) -> None:
+        """Add the designs of one more study, and of its answers to all limit vectors, refined."""
+        study = Study.create(self.problem, "sqlite://", seed=self.studies)
+        study.run(self._simulator.evaluate, budget=BUDGET, in_process=True)
+        for limits in self.thresholds:
+            study.refine(self.problem.box.named(limits), self._simulator.evaluate, REFINED, in_process=True)
+        self.simulate(study.evaluations.complete.x)
+        self.studies += 1
 
     def starts(self, vector: int, count: int) -> list[int]:
         """Return the best ranked designs that are apart from each other, without those that were tried."""
@@ -245,12 +261,17 @@ class Scaled:
         return np.column_stack([objective, self._archive.slack(parts, self._limits) - MARGIN])
 
 
-def search(simulator: ModuleType, path: Path, table: Path, pool: int, starts: int, minutes: float) -> None:
+def search(
+    simulator: ModuleType, path: Path, table: Path, pool: int, studies: int, starts: int, minutes: float
+) -> None:
     """Search until a round improves nothing, or the time is over."""
     found = Search(simulator, path)
     designs = qmc.Sobol(found.problem.space.dimension, rng=0).random(pool)
     for first in range(len(found.u), len(designs), BLOCK):
         found.simulate(designs[first : first + BLOCK])
+        found.save()
+    while found.studies < studies:
+        found.study()
         found.save()
     relaxed = found.problem.box.to_theta(found.thresholds).sum(axis=1)
     for number in range(1, 100):
@@ -313,6 +334,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("simulator")
     parser.add_argument("--pool", type=int, default=256, help="a power of two")
+    parser.add_argument("--studies", type=int, default=2)
     parser.add_argument("--starts", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--archive", type=Path, help="build/simulators/NAME.npz unless given")
@@ -325,7 +347,7 @@ def main() -> None:
     if given.check:
         check(simulator, table, given.check, given.evaluations)
     else:
-        search(simulator, archive, table, given.pool, given.starts, given.minutes)
+        search(simulator, archive, table, given.pool, given.studies, given.starts, given.minutes)
 
 
 if __name__ == "__main__":
