@@ -108,7 +108,7 @@ class Unit:
     @property
     def last(self) -> str:
         """The kind of answers that is judged last."""
-        kinds = [DIRECT] if self.only_direct else ["fast", *(f"refined {count}" for count in self.refinements)]
+        kinds = [DIRECT] if self.only_direct else [f"refined {count}" for count in (0, *self.refinements)]
         return kinds[-1]
 
     @property
@@ -272,7 +272,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[40, 60, 100, 200])
-    parser.add_argument("--refinements", type=int, nargs="+", default=REFINEMENTS)
+    parser.add_argument("--refinements", type=int, nargs="*", default=REFINEMENTS)
     parser.add_argument("--settings", nargs="+", default=[], metavar="NAME=VALUE")
     parser.add_argument("--only-direct", action="store_true", help="judge direct answers only")
     parser.add_argument("--report", action="store_true", help="run nothing")
