@@ -40,6 +40,8 @@ import pandas as pd
 from subjects import Judgement, Subject, chosen, group_of, subject
 
 from cbabo import Settings, Study
+from cbabo.answering.answers import Answer
+from cbabo.answering.predict import Answers
 from cbabo.answering.refine import refine
 from cbabo.bench.metrics import Interval, average_interval
 from cbabo.domain.evaluations import Evaluation
@@ -80,6 +82,8 @@ class Line:
     """How many answers were judged."""
     failed: int
     """Evaluations of the run that failed."""
+    success: float
+    """The mean stated probability, in percent, that the simulator returns; NaN for the surrogates' own answers."""
     seconds: float
     """How long the run took so far, answers not counted; for the other kinds of answers: how long these took."""
     worth: Judgement
@@ -91,6 +95,18 @@ class Line:
 
 
 COLUMNS = [*(f.name for f in fields(Line)[:-1]), *(f.name for f in fields(Judgement))]
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Answers, and what is stated of them."""
+
+    points: FloatArray
+    """n x d, natural units."""
+    feasible: FloatArray
+    """n, stated probabilities of feasibility."""
+    success: FloatArray
+    """n, stated probabilities that the simulator returns; NaN where none is stated."""
 
 
 @dataclass(frozen=True)
@@ -132,52 +148,38 @@ class Unit:
             spent += time.perf_counter() - began
             failed = len(study.evaluations.failed)
             some = mine.thresholds if budget == last else mine.known.thresholds
-            found = model.predict_many(some)
-            yield self._line(DIRECT, budget, failed, spent, found.points, found.probability_feasible)
+            yield self._line(DIRECT, budget, failed, spent, stated_by(model.predict_many(some)))
         for kind, answers in () if self.only_direct else self._others(mine, model):
             began = time.perf_counter()
-            points, stated = answers()
-            yield self._line(kind, last, failed, time.perf_counter() - began, points, stated)
+            found = answers()
+            yield self._line(kind, last, failed, time.perf_counter() - began, found)
 
     def _others(self, mine: Subject, model: Model) -> Iterator[tuple[str, Any]]:
         """Return the kinds of answers that are judged at the end, and functions that compute them."""
         for aim in AIMS:
             yield f"surrogate@{aim:g}", lambda aim=aim: by_surrogate(model, mine.thresholds, aim)
         yield "margin-free", lambda: by_surrogate(model, mine.thresholds, None)
-
-        def fast() -> tuple[FloatArray, FloatArray]:
-            found = model.predict_many(mine.thresholds, fast=True)
-            return found.points, found.probability_feasible
-
-        yield "fast", fast
-
-        def direct() -> tuple[FloatArray, FloatArray]:
-            found = model.predict_many(mine.known.thresholds[:REFINED])
-            return found.points, found.probability_feasible
-
-        yield "refined 0", direct
+        yield "fast", lambda: stated_by(model.predict_many(mine.thresholds, fast=True))
+        yield "refined 0", lambda: stated_by(model.predict_many(mine.known.thresholds[:REFINED]))
         made = [list[Evaluation]() for _ in range(REFINED)]
         for count in self.refinements:
             yield f"refined {count}", lambda count=count: self._refined(mine, model, count, made)
 
-    def _line(
-        self, kind: str, budget: int, failed: int, seconds: float, points: FloatArray, stated: FloatArray
-    ) -> Line:
-        worth = subject(self.problem).judged(points, stated)
-        return Line(self.problem, self.seed, self.label, kind, budget, len(points), failed, seconds, worth)
+    def _line(self, kind: str, budget: int, failed: int, seconds: float, found: Stated) -> Line:
+        worth = subject(self.problem).judged(found.points, found.feasible)
+        success = 100.0 * float(np.mean(found.success))
+        return Line(
+            self.problem, self.seed, self.label, kind, budget, len(found.points), failed, success, seconds, worth
+        )
 
-    def _refined(
-        self, mine: Subject, model: Model, count: int, made: Sequence[list[Evaluation]]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return refined designs, n x d, and their stated probabilities, n; made: the evaluations of each so far, which grow."""
+    def _refined(self, mine: Subject, model: Model, count: int, made: Sequence[list[Evaluation]]) -> Stated:
+        """Return refined answers; made: the evaluations of each so far, which grow."""
         answers = [self._refined_at(mine, model, row, count, spent) for row, spent in enumerate(made)]
-        points, stated = (np.array(part) for part in zip(*answers, strict=True))
-        return points, stated
+        points = mine.problem.space.array([answer.point for answer in answers])
+        chances = [(answer.probability_feasible, answer.probability_success) for answer in answers]
+        return Stated(points, *np.array(chances).T)
 
-    def _refined_at(
-        self, mine: Subject, model: Model, row: int, count: int, spent: list[Evaluation]
-    ) -> tuple[list[float], float]:
-        """Return a refined design, and its stated probability."""
+    def _refined_at(self, mine: Subject, model: Model, row: int, count: int, spent: list[Evaluation]) -> Answer:
         evaluate = mine.evaluator(self.seed)
         before = tuple(spent)
 
@@ -189,8 +191,7 @@ class Unit:
             return spent[-1]
 
         query = Query.of(mine.problem.box, mine.known.thresholds[[row]])
-        answer = refine(model, query, measure, count - len(before), made=before)
-        return mine.problem.space.array([answer.point])[0].tolist(), answer.probability_feasible
+        return refine(model, query, measure, count - len(before), made=before)
 
 
 def settings_with(changes: Sequence[str]) -> MethodSettings:
@@ -199,8 +200,13 @@ def settings_with(changes: Sequence[str]) -> MethodSettings:
     return Settings.from_dict({name: value for name, _, value in pairs})
 
 
-def by_surrogate(model: Model, thresholds: FloatArray, aim: float | None) -> tuple[FloatArray, FloatArray]:
-    """Return the solver's designs (n x d, natural units) and their stated probabilities (n), measured designs left out.
+def stated_by(found: Answers) -> Stated:
+    """Return answers with what they state."""
+    return Stated(found.points, found.probability_feasible, found.probability_success)
+
+
+def by_surrogate(model: Model, thresholds: FloatArray, aim: float | None) -> Stated:
+    """Return the solver's designs and their stated probabilities, measured designs left out.
 
     aim: the probability of feasibility asked for; None: without a margin.
     """
@@ -210,7 +216,7 @@ def by_surrogate(model: Model, thresholds: FloatArray, aim: float | None) -> tup
         found = solver.best(bound) if aim is None else solver.predict(bound, aim)
         x.append(found.x)
         stated.append(solver.probability(bound, found.x))
-    return model.problem.space.natural(np.array(x)), np.array(stated)
+    return Stated(model.problem.space.natural(np.array(x)), np.array(stated), np.full(len(x), np.nan))
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -48,6 +48,8 @@ class Judgement:
     100 where the simulator fails."""
     lowest: float
     """The lowest loss of a single answer; below zero where it is better than the best known optimum."""
+    returned: float
+    """The share of answers for which the simulator returns."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Subject:
         gap = np.clip(gaps(np.nan_to_num(y[: len(best), 0], nan=np.inf), best, self.known.span), -1.0, 1.0)
         lost = np.where(np.isnan(gap) | feasible[: len(best)], gap, 1.0)
         values = (feasible.mean(), stated.mean(), np.nanmean(lost), np.nanmean(gap), np.nanmin(lost))
-        return Judgement(*(100.0 * float(value) for value in values))
+        returned = np.isfinite(y).all(1).mean()
+        return Judgement(*(100.0 * float(value) for value in (*values, returned)))
 
 
 @cache
