@@ -117,7 +117,7 @@ class Unit:
             count = len(mine.thresholds) if message["budget"] == last else len(mine.known.thresholds)
             worth = mine.judged(np.array(message["points"])[:count], np.array(message["stated"])[:count])
             cells = self.problem, self.seed, self.label, "direct", message["budget"]
-            yield Line(*cells, count, message["failed"], message["seconds"], worth)
+            yield Line(*cells, count, message["failed"], float("nan"), message["seconds"], worth)
             if message["budget"] == last:
                 return
         raise RuntimeError(f"the earlier revision ended with exit code {process.wait()}; see its traceback above")

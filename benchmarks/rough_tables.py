@@ -52,7 +52,7 @@ def calibration(table: pd.DataFrame) -> Iterator[Row]:
     for group, part in by_group(table):
         worst: list[list[float]] = []
         for name, rows in part.groupby("problem", sort=False):
-            kinds = dict(rows.groupby("answers"))
+            kinds = {str(kind): some for kind, some in rows.groupby("answers")}
             own = [kinds.get(f"surrogate@{aim:g}") for aim in AIMS]
             free = kinds.get("margin-free")
             if free is None or any(some is None for some in own):

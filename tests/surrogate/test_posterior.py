@@ -13,6 +13,7 @@ from cbabo import Constraint, Objective, Problem, Real, Settings
 from cbabo.domain.evaluations import Evaluations
 from cbabo.surrogate import Surrogates, condition
 from cbabo.surrogate.posterior import FitState, calibrated, fit_calibrated, measured_kappa
+from cbabo.surrogate.prequential import recent_mean
 from learned import evaluated, posterior_of, unit_points
 from simulators import mirrored, simulate_mirrored, simulate_valley, valley
 
@@ -84,7 +85,7 @@ def test_predicting_each_from_those_before_is_what_it_says() -> None:
         before = condition(plain.x[:i], plain.y[:i], h, plain.centre, plain.scale)
         mean, std = before.mean_and_std(plain.x[i : i + 1])
         errors.append((mean - plain.y[i : i + 1]) / std)
-    prequential = torch.cat(errors).square().mean(0).sqrt()
+    prequential = recent_mean(torch.cat(errors).T.square()).sqrt()
     mean, std = plain.leave_one_out()
     loo = ((mean - plain.y) / std).square().mean(0).sqrt()
     assert kappa(plain, after) == pytest.approx(torch.maximum(prequential, loo).clamp(0.05, 20.0), rel=1e-3)

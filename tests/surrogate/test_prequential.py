@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from cbabo import Settings
@@ -9,7 +10,7 @@ from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.methods.learner import Learner
 from cbabo.methods.step import step
 from cbabo.surrogate import Warp
-from cbabo.surrogate.prequential import PrequentialErrors
+from cbabo.surrogate.prequential import PrequentialErrors, recent_mean
 from learned import evaluated
 from simulators import simulate_valley, valley
 
@@ -50,6 +51,15 @@ def test_one_large_error_is_clipped_and_old_ones_are_dropped() -> None:
         if i == 4:
             assert 10.0 < float(record.kappa[0]) < 20.0
     assert record.kappa.tolist() == [1.0]
+
+
+def test_new_errors_count_more_than_old_ones() -> None:
+    """Of errors that were large once and are small now, the mean is below the plain one; the other way round it is above."""
+    falling = torch.tensor([[9.0] * 15 + [1.0] * 15], dtype=torch.float64)
+    down, up = float(recent_mean(falling)), float(recent_mean(falling.flip(1)))
+    assert 1.0 < down < 5.0 < up < 9.0
+    assert down + up == pytest.approx(10.0)
+    assert float(recent_mean(torch.ones(1, 7, dtype=torch.float64))) == pytest.approx(1.0)
 
 
 def test_an_iteration_predicts_its_batch_and_the_next_one_compares_it() -> None:

@@ -28,8 +28,8 @@ REVISIONS: Mapping[str, Revision] = MappingProxyType(
     {
         "paper": Revision("paper-1", (0.517533, -0.00766471)),
         "all random": Revision("all-random-1", (0.48502, 0.0162995)),
-        "default": Revision("default-2", (0.27611, -0.0209952)),
-        "default focused": Revision("default-focused-2", (0.466648, 0.0379026)),
+        "default": Revision("default-3", (0.2762, -0.0211124)),
+        "default focused": Revision("default-focused-3", (0.466648, 0.0379026)),
         "CMA-ES": Revision("CMA-ES-1", (0.494515, -0.0274668)),
         "cEI": Revision("cEI-1", (0.48196, -0.0274609)),
         "ALBO": Revision("ALBO-1", (0.4858, -0.0294515)),

@@ -7,7 +7,7 @@ Symbols and shapes
 
 kappa is the largest of three root mean squares: of leave-one-out errors; of the errors of predicting each of the last evaluations
 from those before it; and of the prequential errors, those of the predictions made when designs were chosen (see `prequential`).
-The last two matter because a solver chooses designs where the surrogates err in its favour.
+The last two matter because a solver chooses designs where the surrogates err in its favour; the newest errors count most in them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cbabo.surrogate.formulas import Formulas
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.noise import NATURAL, Measurements, NoisePolicy, RowNoise
 from cbabo.surrogate.noise import TUNING as NOISE
-from cbabo.surrogate.prequential import PrequentialErrors
+from cbabo.surrogate.prequential import PrequentialErrors, recent_mean
 from cbabo.surrogate.sharing import Sharing, split_by_relevance
 
 
@@ -372,7 +372,7 @@ def measured_kappa(surrogates: Surrogates, initial: int, prequential: Prequentia
     if len(surrogates.x) - first >= TUNING.fewest_recent:
         z = ((surrogates.y - surrogates.centre) / surrogates.scale - h.constant).T
         errors = surrogates.whitened(z)
-        recent = (errors[:, first:].square().mean(1) / h.amplitude).sqrt()
+        recent = (recent_mean(errors[:, first:].square()) / h.amplitude).sqrt()
         kappa = torch.maximum(kappa, recent)
     kappa = kappa.nan_to_num(1.0)
     return (kappa if prequential is None else torch.maximum(kappa, prequential.kappa)).clamp(*TUNING.kappa)
