@@ -189,7 +189,8 @@ class DefaultMethod:
             return Designs(legal_designs(fitted.problem, torch.from_numpy(predicted.x[None])), {}, aim)
         if incumbent is not None and incumbent.measured is not None:
             return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
-        tried = made or fitted.evaluations.complete
+        known = {tuple(e.point.values()) for e in fitted.posterior.measured}  # Of many designs, not all.
+        tried = made or [e for e in fitted.evaluations.complete if tuple(e.point.values()) in known]
         return measured_design(fitted, self._most_feasible(fitted, query, tried), aim)
 
     def _most_feasible(self, fitted: Fitted, query: Query, tried: Sequence[Evaluation]) -> Evaluation:
