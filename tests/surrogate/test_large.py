@@ -103,6 +103,12 @@ def test_kept_designs_are_the_best_the_newest_and_distant_ones(rows: Evaluations
     assert representative(rows, 240).tolist() == list(range(240))
 
 
+def test_designs_that_were_measured_twice_are_kept(rows: Evaluations) -> None:
+    counts = np.ones(240)
+    counts[[17, 90]] = 2.0
+    assert {17, 90} <= set(representative(rows, 30, counts).tolist())
+
+
 def test_surrogates_of_fewer_designs_answer_nearly_as_well(rows: Evaluations, exact: Posterior) -> None:
     fewer = posterior_of(rows, most=160)
     assert len(fewer.surrogates.x) == 160

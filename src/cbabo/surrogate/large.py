@@ -5,10 +5,10 @@ Symbols and shapes
     x    n x d    unit cube; y  n x q  outputs, natural units
 
 A factor of a covariance matrix takes n^3 / 3 operations for each output, and a step of a fit several times that. Hyperparameters
-are therefore fitted to a part of many evaluations, which stays the same until a few per cent more were made: a fit in between starts
-at its result and ends there. Surrogates are conditioned on all evaluations as long as the factors fit into
-memory. Beyond, or where a run has lowered its effort, they are conditioned on the designs that answers depend on. Nothing of this
-applies to a few hundred evaluations.
+are therefore fitted to a part of many evaluations, which stays the same until a few per cent more were made: a fit in between
+starts at its result and ends there. Surrogates are conditioned on all evaluations as long as the factors fit into memory.
+Beyond, or where a run has lowered its effort, they are conditioned on the designs that answers depend on. Nothing of this applies
+to a few hundred evaluations.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class LargeTuning:
     """Thresholds whose best measured designs are kept where not all are."""
     newest: float = 0.25
     """Share of the kept designs that are the newest: calibration compares them with predictions."""
+    repeated: float = 0.25
+    """Share of the kept designs that may be those measured more than once, which tell of noise."""
     seed: int = 0
     """Of these thresholds, which are always the same."""
 
@@ -87,10 +89,11 @@ def most_conditioned(outputs: int) -> int:
     return math.isqrt(TUNING.elements // outputs)
 
 
-def representative(rows: Evaluations, count: int) -> NDArray[np.int64]:
+def representative(rows: Evaluations, count: int, measured: NDArray[np.float64] | None = None) -> NDArray[np.int64]:
     """Return so many of the measured designs (indices, ascending), or all: those that answers depend on.
 
-    These are the best designs for thresholds all over the box, the newest ones, and others that are far from all these.
+    These are the newest ones, those measured more than once, the best for thresholds all over the box, and others that are far
+    from all these. measured: n, how often each design was; None: once.
     """
     n = len(rows)
     if n <= count:
@@ -98,8 +101,10 @@ def representative(rows: Evaluations, count: int) -> NDArray[np.int64]:
     newest = np.arange(n - math.floor(TUNING.newest * count), n)
     kept = np.zeros(n, dtype=np.bool_)
     kept[newest] = True
+    if measured is not None:
+        kept[np.flatnonzero(measured > 1)[: math.floor(TUNING.repeated * count)]] = True
     best = _best(rows)
-    kept[best[: count - len(newest)]] = True
+    kept[best[: count - int(kept.sum())]] = True
     x = rows.x
     distance = np.full(n, np.inf)
     for i in np.flatnonzero(kept):

@@ -234,6 +234,12 @@ class Posterior:
         z = torch.where(self.exact, z, (mean - every.centre) / every.scale)
         return z, torch.where(self.exact, 0.0, std / every.scale)
 
+    def left_out(self, evaluations: Evaluations) -> Evaluations:
+        """Return the measured designs of these evaluations that the surrogates are not conditioned on, because there are many."""
+        known = {tuple(row.point.values()) for row in self.measured}
+        rows = (row for row in evaluations.informative if tuple(row.point.values()) not in known)
+        return Evaluations(evaluations.problem, tuple(rows))
+
     @property
     def fit_state(self) -> FitState:
         """What the next fit starts from."""
@@ -345,7 +351,7 @@ def _measurements(evaluations: Evaluations, most: int | None = None) -> Measurem
     found, problem = Measurements.of(evaluations.informative), evaluations.problem
     count = min(most or len(found.rows), most_conditioned(len(problem.learned)))
     if len(found.rows) > count:
-        found = found.of_designs(representative(found.rows, count))
+        found = found.of_designs(representative(found.rows, count, found.count.numpy()))
     return found.of_outputs(torch.tensor(problem.learned)) if problem.derived else found
 
 
