@@ -14,6 +14,7 @@ from cbabo.domain.space import Point
 from cbabo.evaluators.function import Outcome
 from cbabo.methods.effort import time_of_batch
 from cbabo.storage.store import StudyStore
+from cbabo.study.outcomes import why_excluded
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,6 +60,10 @@ class Trials:
         if self._store.requested() >= budget:
             return None
         return next(iter(self.take(1, started=True, may_learn=may_learn, at_once=at_once)), None)
+
+    def why_excluded(self, point: Point) -> str | None:
+        """Say why the problem, as it may have been amended since, does not have a design; None if it has."""
+        return why_excluded(self._store.record.problem, point)
 
     def interrupted(self) -> list[Trial]:
         """Adopt the evaluations that a dead run left unfinished."""
