@@ -142,9 +142,10 @@ class _Search:
         outputs = torch.arange(len(u))
         curvature = None if last.curvature is None else sharing.once(last.curvature)
         found = self._descend(self.objective, outputs, u, curvature, self.tolerance)
+        n = self.objective.x.shape[-2]
         explore = self.n >= growth * last.explored
         surprised = ~found.value.isfinite()
-        if last.value is not None:
+        if last.value is not None and self.n == n:  # Of other evaluations than the last fit's, it would tell nothing.
             surprised |= found.value > sharing.once(last.value) + TUNING.surprise
         due = outputs if explore else surprised.nonzero().squeeze(-1)
         if len(due):
