@@ -53,6 +53,7 @@ bench-smoke: install
 	$(BIN)/python benchmarks/surrogates.py --smoke
 	$(BIN)/python benchmarks/formulas.py --smoke
 	$(BIN)/python benchmarks/speed.py run --smoke
+	$(BIN)/python benchmarks/growing.py --smoke
 	$(BIN)/python benchmarks/explorer.py --smoke
 	$(BIN)/python benchmarks/clients.py --smoke
 

@@ -136,6 +136,7 @@ def test_a_table_of_answers(model: Model) -> None:
         "frequency std", "cost", "cost std", "probability feasible", "probability success", "approximate",
     ]  # fmt: skip
     assert len(frame) == 4
+    assert frame["ribs"].dtype == np.int64
     for i in range(4):
         answer = many.answer(i)
         assert frame["limit stress"][i] == answer.thresholds["stress"]

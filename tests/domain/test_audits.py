@@ -52,6 +52,12 @@ def test_failed_evaluations_count_for_success_only() -> None:
     assert frame[["evaluation", "breaks", "by"]].values.tolist() == [[3, "stress", 0.2]]
 
 
+def test_a_table_without_errors_has_the_columns_of_one_with_errors() -> None:
+    none = Audit((row(1, True),), drawn=1).errors_frame()
+    assert len(none) == 0
+    assert list(none) == list(Audit((row(1, False),), drawn=1).errors_frame())
+
+
 def test_it_says_where_it_errs_and_reads_itself_back() -> None:
     audit = Audit(tuple(row(i, i > 3, stress=float(i)) for i in range(1, 11)), drawn=12, verified=1, unreachable=1)
     assert audit.where == ("all 3 broken answers have a limit stress <= 5.5",)

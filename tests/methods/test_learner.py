@@ -112,7 +112,7 @@ def test_a_strange_header_is_refused(meta: object) -> None:
 def test_a_newer_state_is_refused_by_its_format() -> None:
     plain, tensors = unpack(Learner(3).to_bytes())
     with pytest.raises(
-        StorageError, match=r"^the learner's state has format 99, expected 3; use the version that wrote it$"
+        StorageError, match=r"^the learner's state has format 99, expected 4; use the version that wrote it$"
     ):
         Learner.from_bytes(pack({**plain, "format": 99}, tensors))
 

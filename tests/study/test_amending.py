@@ -256,3 +256,52 @@ def test_designs_far_outside_are_not_learned_from(beam: Problem, url: str) -> No
     assert len(widths) >= 6
     assert max(widths) <= 9.0  # One range beyond, on the logarithmic scale.
     assert 1.0 <= study.model().predict({"stress": 5.0}).point["width"] <= 3.0
+
+
+def interrupt(point: dict[str, float]) -> dict[str, float]:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("left", ["interrupted", "retry"])
+def test_what_waits_is_not_run_where_an_amendment_excludes_it(study: Study, beam: Problem, left: str) -> None:
+    if left == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            study.run(interrupt, budget=21, in_process=True)
+    else:
+        study.run(lambda point: 1 / 0, budget=21, in_process=True)
+        study.retry()
+    waiting = study.evaluations[-1]
+    assert study.unfinished == {waiting.id: left}
+    width = float(waiting.point["width"])
+    middle = 0.5 * (beam.variables[0].low + beam.variables[0].high)
+    ends = {"low": width + 0.01} if width < middle else {"high": width - 0.01}
+    study.amend(changed(beam, variables=[replace(beam.variables[0], **ends), *beam.variables[1:]]))
+    asked: list[float] = []
+
+    def evaluate(point: dict[str, float]) -> dict[str, float]:
+        asked.append(point["width"])
+        return simulate_beam(point)
+
+    study.run(evaluate, budget=24, in_process=True)
+    assert width not in asked
+    row = study.evaluations[waiting.id - 1]
+    assert (row.state, row.failure, row.cause) == (
+        "failed",
+        "not evaluated: its design lies outside the bounds of the problem",
+        "set-up",
+    )
+    assert not study.unfinished
+    assert study.retry() == []
+    with pytest.raises(StudyError, match=f"evaluation {row.id} cannot be made again, because its design lies outside"):
+        study.retry([row.id])
+
+
+def test_what_waits_is_not_run_where_a_new_relation_excludes_it(study: Study, beam: Problem) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        study.run(interrupt, budget=21, in_process=True)
+    waiting = study.evaluations[-1]
+    width = float(waiting.point["width"])
+    side = f"width >= {width + 0.01}" if width < 2.0 else f"width <= {width - 0.01}"
+    study.amend(Problem(beam.name, beam.variables, beam.objective, beam.constraints, relations=[side]))
+    study.run(simulate_beam, budget=22, in_process=True)
+    assert study.evaluations[20].failure == f"not evaluated: its design breaks '{side}'"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cbabo import Study
+from cbabo import Problem, Study
 from cbabo.errors import InputError, ModelError
 from cbabo.study.ledger import data_digest
 from learned import QUICK
@@ -65,6 +65,24 @@ def test_a_measured_design_is_stated_with_what_it_measured(tmp_path: Path) -> No
     digest = made.data
     study.forget([3])
     assert study.decide(answer, by="hk").data != digest
+
+
+def test_another_formula_is_not_other_data(tmp_path: Path) -> None:
+    beam = make_beam()
+    parts = beam.variables, beam.objective, beam.constraints
+    derived = [Problem(beam.name, *parts, derived={"slack": f"{factor}*stress"}) for factor in (1, 2)]
+    study = Study.create(derived[0], f"sqlite:///{tmp_path}/beam.db", settings=QUICK)
+    study.run(simulate_beam, budget=3, in_process=True)
+    before, value = data_digest(study.evaluations), study.evaluations[0].outputs["slack"]
+    study.amend(derived[1])
+    assert study.evaluations[0].outputs["slack"] == 2.0 * value
+    assert data_digest(study.evaluations) == before
+
+
+def test_a_table_without_decisions_has_columns(tmp_path: Path) -> None:
+    frame = Study.create(make_beam(), f"sqlite:///{tmp_path}/beam.db").decisions.to_frame()
+    assert len(frame) == 0
+    assert {"number", "kind", "made", "by", "note", "status", "data"} <= set(frame)
 
 
 def test_wrong_input_gets_a_sentence_and_no_entry(study: Study, tmp_path: Path) -> None:

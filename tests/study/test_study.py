@@ -444,6 +444,23 @@ def test_an_interrupted_refinement_is_found_again_by_the_next_run(run: Study, ev
     assert run.evaluations.requested == 35
 
 
+def test_a_refinement_that_was_made_again_counts_as_its_own(run: Study, evaluate, tmp_path: Path, url: str) -> None:
+    copy(Path(url.removeprefix("sqlite:///")), tmp_path / "whole.db")
+
+    def failing(point: dict[str, float]) -> dict[str, float]:
+        raise OSError("no licence")
+
+    run.refine(AT, failing, evaluations=1, in_process=True)
+    run.retry()
+    run.run(evaluate, budget=35, in_process=True)
+    again = run.evaluations[-1]
+    assert (again.kind, again.state, again.thresholds) == ("retry", "complete", AT)
+    run.refine(AT, evaluate, evaluations=1, in_process=True)
+    whole = Study.open(f"sqlite:///{tmp_path}/whole.db", "beam")
+    whole.refine(AT, evaluate, evaluations=2, in_process=True)
+    assert [row.point for row in run.evaluations[36:]] == [row.point for row in whole.evaluations[35:]]
+
+
 def test_refining_imported_runs_only(quick: Study, evaluate) -> None:
     points = quick.problem.space.points(np.random.default_rng(0).random((8, 2)))
     quick.add(pd.DataFrame([{**point, **evaluate(point)} for point in points]))

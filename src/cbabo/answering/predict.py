@@ -19,7 +19,7 @@ from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import Query
-from cbabo.domain.space import AnyVariable
+from cbabo.domain.space import AnyVariable, Integer
 from cbabo.errors import InputError, shown
 from cbabo.methods.method import Designs, Fitted
 from cbabo.methods.paper import network_designs
@@ -288,5 +288,7 @@ def broken_limits(problem: Problem, query: Query, y: FloatArray) -> list[str]:
 
 
 def _named(variable: AnyVariable, values: FloatArray) -> Any:
-    """Return natural values (n) as a table shows them: labels by name."""
-    return [variable.label(value) for value in values] if isinstance(variable, Categorical) else values
+    """Return natural values (n) as a table shows them: labels by name, and whole numbers as such."""
+    if isinstance(variable, Categorical):
+        return [variable.label(value) for value in values]
+    return values.round().astype(np.int64) if isinstance(variable, Integer) else values

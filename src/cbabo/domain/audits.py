@@ -191,7 +191,9 @@ class Audit:
             for name, obeyed in row.found_limits.items()
             if not obeyed
         ]
-        return pd.DataFrame(rows)
+        names = [f"limit {name}" for name in self.rows[0].thresholds] if self.rows else []
+        columns = ["evaluation", *names, "claimed", "breaks", "by", "deviations"]
+        return pd.DataFrame(rows, columns=None if rows else columns)
 
     def sentence(self) -> str:
         """Say in one sentence what was claimed and found."""

@@ -64,7 +64,7 @@ class Evaluation:
     worker: str | None = None
     """Where it ran: host:process."""
     thresholds: Mapping[str, float] | None = None
-    """The limits that an evaluation of kind refine or audit was spent on, where they are known."""
+    """The limits that a refinement, or its retry, or an audit was spent on, where they are known."""
     excluded: str | None = None
     """Why a user has excluded it, so that nothing is learned from it; None unless excluded."""
     sem: Mapping[str, float] = field(default_factory=dict)

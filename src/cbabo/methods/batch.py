@@ -68,11 +68,12 @@ def choose_batch(
     taken: Tensor,
     probability: float,
     random: np.random.Generator,
+    level: int = 0,
 ) -> Tensor:
     """Return `size` designs: up to so many answers to the query, in its order, the others improvements.
 
     taken: p x d, designs that were tried without an outcome, or are being evaluated; probability: of feasibility that answers
-    with a margin aim at.
+    with a margin aim at; level: how often effort was lowered, each time to half the candidates.
     """
     solver = solver_for(posterior)
     bounds = solver.bound(query.theta)
@@ -84,7 +85,7 @@ def choose_batch(
         new = [s.x for s in alternatives if _apart(s.x, known, TUNING.known) and _apart(s.x, chosen, TUNING.new)]
         if new and len(chosen) < answers:
             chosen.append(new[0])
-    pool = _candidates(posterior, np.array([s.x for s in solutions]), random)
+    pool = _candidates(posterior, np.array([s.x for s in solutions]), random, TUNING.pool >> level)
     value = _expected_gain(posterior, solver, query, solutions, pool)
     if posterior.failure_model is not None:
         p = posterior.failure_model.probability(torch.from_numpy(pool)).numpy()
@@ -137,9 +138,9 @@ def _incumbents(solver: Solver, query: Query, solutions: Sequence[Solution]) -> 
     return [min(pair) for pair in zip(measured, predicted, strict=True)]
 
 
-def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Generator) -> FloatArray:
+def _candidates(posterior: Posterior, answers: FloatArray, random: np.random.Generator, pool: int) -> FloatArray:
     x = posterior.surrogates.x.numpy()
-    d, pool = x.shape[1], TUNING.pool
+    d = x.shape[1]
     order = np.argsort(posterior.limits.goal * posterior.z[:, 0].numpy(), kind="stable")[: TUNING.good]
     around = np.vstack([answers, x[order]])
     steps = random.normal(size=(pool, d)) * random.choice(TUNING.steps, size=(pool, 1))

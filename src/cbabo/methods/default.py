@@ -24,6 +24,7 @@ from cbabo.domain.space import Point
 from cbabo.methods.batch import choose_batch
 from cbabo.methods.correction import largest_error, next_design, relative_gain
 from cbabo.methods.designs import designs_of, legal_designs
+from cbabo.methods.effort import FULL_EFFORT, Effort
 from cbabo.methods.focused import choose_focused
 from cbabo.methods.learner import Learner
 from cbabo.methods.method import (
@@ -46,6 +47,7 @@ from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver.categorical import solver_for
 from cbabo.solver.consistency import consistent, full_answers
+from cbabo.surrogate.large import TUNING as LARGE
 from cbabo.surrogate.posterior import FitState, Posterior, fit_calibrated
 
 
@@ -92,9 +94,9 @@ class DefaultMethod:
         """Choose answers to thresholds of the box, or of the focus, and improvements; pending designs count as predicted."""
         focused = focus is not None
         first = self.settings.first_batch(len(evaluations.problem.variables), focused=focused)
-        posterior = self._fit(evaluations, learner.fit, first)
+        posterior = self._fit(evaluations, learner.fit, first, learner.effort)
         after = posterior.fantasize(torch.from_numpy(pending.x)) if len(pending) else posterior
-        taken = designs_of(posterior.problem, evaluations.failed, pending)
+        taken = designs_of(posterior.problem, evaluations.failed, pending, posterior.left_out(evaluations))
         repeat = self._repeat(posterior, pending)
         fresh = size - len(repeat)
         answers = min(self._answers(size, learner.iteration), fresh)
@@ -104,7 +106,8 @@ class DefaultMethod:
             chosen = choose_focused(after, query, weights, answers, fresh, taken, random)
         else:
             query = self._thresholds(posterior.problem, learner, seed, size)
-            chosen = choose_batch(after, query, answers, fresh, taken, self.settings.probability, random)
+            aim, level = self.settings.probability, learner.effort.level
+            chosen = choose_batch(after, query, answers, fresh, taken, aim, random, level)
         chosen = legal_designs(posterior.problem, chosen)
         space = posterior.problem.space
         as_measured = torch.from_numpy(space.unit(space.natural(chosen.numpy())))  # Rounded as when it is measured.
@@ -189,7 +192,8 @@ class DefaultMethod:
             return Designs(legal_designs(fitted.problem, torch.from_numpy(predicted.x[None])), {}, aim)
         if incumbent is not None and incumbent.measured is not None:
             return measured_design(fitted, fitted.posterior.measured[incumbent.measured], aim)
-        tried = made or fitted.evaluations.complete
+        left_out = {e.id for e in fitted.posterior.left_out(fitted.evaluations)}
+        tried = made or [e for e in fitted.evaluations.complete if e.id not in left_out]
         return measured_design(fitted, self._most_feasible(fitted, query, tried), aim)
 
     def _most_feasible(self, fitted: Fitted, query: Query, tried: Sequence[Evaluation]) -> Evaluation:
@@ -218,10 +222,11 @@ class DefaultMethod:
         with one_thread():
             return distil(fast_map, layer_sizes(fitted.problem, settings), settings.probability, fitted.seed)
 
-    def _fit(self, evaluations: Evaluations, state: FitState, initial: int) -> Posterior:
+    def _fit(self, evaluations: Evaluations, state: FitState, initial: int, effort: Effort = FULL_EFFORT) -> Posterior:
         """Fit after this many initial evaluations."""
         realisation = self.settings.feasible_as == "realisation"
-        return fit_calibrated(evaluations, state, initial, self.settings.noise, realisation=realisation)
+        most = effort.designs(LARGE.elements // len(evaluations.problem.learned))
+        return fit_calibrated(evaluations, state, initial, self.settings.noise, realisation=realisation, most=most)
 
     def _repeat(self, posterior: Posterior, pending: Evaluations) -> Tensor:
         """Return the design to be measured once more (1 x d), which shows whether outputs are noisy; none (0 x d) if it is known.

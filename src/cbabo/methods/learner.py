@@ -9,11 +9,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 
 from cbabo.errors import StorageError, shown
+from cbabo.methods.effort import Effort
 from cbabo.methods.training import Trainee
 from cbabo.numerics.codec import decode, encode, pack, unpack
 from cbabo.surrogate.posterior import FitState
 
-_FORMAT = 3
+_FORMAT = 4
+_WITHOUT_EFFORT = 3
+"""The format before effort was part of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,8 @@ class Learner:
     """The network and its optimiser; None before the first training, and under the default method."""
     fit: FitState = field(default_factory=FitState)
     """What the next fit of the surrogates starts from."""
+    effort: Effort = field(default_factory=Effort)
+    """How much effort the next batch is worth."""
 
     def to_bytes(self) -> bytes:
         """Write the state down."""
@@ -42,6 +47,8 @@ class Learner:
         try:
             plain, tensors = unpack(content)
             known = plain["format"]
+            if known == _WITHOUT_EFFORT:
+                return decode(cls, {**plain["learner"], "effort": encode(Effort())[0]}, tensors)
             if known == _FORMAT:
                 return decode(cls, plain["learner"], tensors)
         except (LookupError, TypeError, ValueError) as error:

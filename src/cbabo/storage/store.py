@@ -206,7 +206,7 @@ class StudyStore:
         limits = None if thresholds is None else json.dumps(dict(thresholds), allow_nan=False)
         text = json.dumps(dict(point))
         (number,) = self.transactions.write(
-            lambda connection: self._insert(connection, [text], kind, started=started, thresholds=limits)
+            lambda connection: self._insert(connection, [text], kind, started=started, thresholds=[limits])
         )
         return Trial(number, dict(point))
 
@@ -256,12 +256,13 @@ class StudyStore:
     def retry(self, numbers: Sequence[int]) -> list[Trial]:
         """Have evaluations made again by the next run, all or none of them: new ones at their points, outside the budget.
 
-        The old ones stay and are excluded, with the id of the new one as the reason.
+        The old ones stay and are excluded, with the id of the new one as the reason. A refinement keeps its limits.
         """
 
         def work(connection: Connection) -> list[Trial]:
             rows = [self._intact(connection, number) for number in numbers]
-            ids = self._insert(connection, [row["point"] for row in rows], "retry", holder=RETRY)
+            limits = [row["thresholds"] if row["kind"] in ("refine", "retry") else None for row in rows]
+            ids = self._insert(connection, [row["point"] for row in rows], "retry", holder=RETRY, thresholds=limits)
             for row, number in zip(rows, ids, strict=True):
                 self._change(connection, row, {"excluded": f"{RETRIED} {number}"})
             return [Trial(number, json.loads(row["point"])) for number, row in zip(ids, rows, strict=True)]
@@ -309,7 +310,7 @@ class StudyStore:
         *,
         started: bool = False,
         outputs: Sequence[str] | None = None,
-        thresholds: str | None = None,
+        thresholds: Sequence[str | None] | None = None,
         holder: str | None = None,
     ) -> list[int]:
         """Store new evaluations; return their ids, which were never given out before."""
@@ -325,7 +326,7 @@ class StudyStore:
                     "kind": kind,
                     "point": point,
                     "outputs": None if outputs is None else outputs[i],
-                    "thresholds": thresholds,
+                    "thresholds": None if thresholds is None else thresholds[i],
                     "started": time.time() if started else None,
                     "holder": self.token if started else holder,
                 },

@@ -148,7 +148,7 @@ def _learned_anew(state: bytes, *, same: bool) -> tuple[bytes, bool]:
     learner = Learner.from_bytes(state)
     initial = learner.iteration <= 1
     iteration = 0 if initial and not same else learner.iteration
-    return Learner(iteration, learner.sobol_position).to_bytes(), initial and same
+    return Learner(iteration, learner.sobol_position, effort=learner.effort).to_bytes(), initial and same
 
 
 def _amended_focus(old: Problem, new: Problem, focus: Focus | None) -> Focus | None:

@@ -92,7 +92,7 @@ class Decisions(Sequence[Decision]):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each of them."""
-        return pd.DataFrame([_row(decision) for decision in self._rows])
+        return pd.DataFrame([_row(decision) for decision in self._rows], columns=None if self._rows else list(_COLUMNS))
 
 
 def read_decision(entry: Entry) -> Decision:
@@ -173,9 +173,18 @@ def decision_content(
 
 
 def data_digest(evaluations: Evaluations) -> str:
-    """Return a digest of what was measured and of what is excluded."""
+    """Return a digest of what was measured and of what is excluded; derived outputs are not measured."""
+    derived = evaluations.problem.derived
     rows = [
-        [row.id, row.state, row.kind, dict(row.point), dict(row.outputs), dict(row.sem), row.excluded]
+        [
+            row.id,
+            row.state,
+            row.kind,
+            dict(row.point),
+            {name: value for name, value in row.outputs.items() if name not in derived},
+            dict(row.sem),
+            row.excluded,
+        ]
         for row in evaluations
     ]
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:_DIGITS]
@@ -191,6 +200,21 @@ def author(by: str | None) -> str:
     if not isinstance(by, str) or not by.strip():
         raise InputError(f"decide: by must be a name, got {shown(by)}")
     return " ".join(by.split())
+
+
+_COLUMNS = (
+    "number",
+    "kind",
+    "made",
+    "by",
+    "note",
+    "probability feasible",
+    "status",
+    "evaluation",
+    "evaluations",
+    "data",
+)
+"""Columns of a table without rows: those that every decision has, whatever its limits and its design."""
 
 
 def _row(decision: Decision) -> dict[str, Any]:

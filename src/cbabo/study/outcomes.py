@@ -46,7 +46,7 @@ def told_readings(problem: Problem, outputs: Any) -> tuple[dict[str, Reading], s
 def retryable_ids(evaluations: Evaluations, ids: Iterable[int] | None) -> list[int]:
     """Return the evaluations that are to be made again; None: all that failed and are not excluded."""
     if ids is None:
-        return [row.id for row in evaluations.failed]
+        return [row.id for row in evaluations.failed if why_excluded(evaluations.problem, row.point) is None]
     numbers = checked_ids("retry", ids)
     rows = {row.id: row for row in evaluations}
     for number in numbers:
@@ -61,7 +61,18 @@ def retryable_ids(evaluations: Evaluations, ids: Iterable[int] | None) -> list[i
             raise StudyError(
                 f"retry: evaluation {number} did not fail; if its outputs are wrong, exclude it first (forget)"
             )
+        why = why_excluded(evaluations.problem, row.point)
+        if why is not None:
+            raise StudyError(f"retry: evaluation {number} cannot be made again, because {why}; leave it out")
     return numbers
+
+
+def why_excluded(problem: Problem, point: Mapping[str, Any]) -> str | None:
+    """Say why a problem does not have a design, as after an amendment; None if it has."""
+    if not problem.space.inside([point])[0]:
+        return "its design lies outside the bounds of the problem"
+    broken = None if problem.region is None else problem.region.broken(dict(point))
+    return f"its design breaks {broken}" if broken else None
 
 
 def checked_share(settings: MethodSettings, until: Any) -> float:
@@ -106,7 +117,7 @@ def split_refinement(
     """
     rows = [row for row in evaluations if row.state != "running" and row.excluded is None]
     first = len(rows)
-    while first > 0 and rows[first - 1].kind == "refine" and rows[first - 1].thresholds == limits:
+    while first > 0 and rows[first - 1].kind in ("refine", "retry") and rows[first - 1].thresholds == limits:
         first -= 1
     spent = rows[first:]
     if start is not None and all(row.point != start for row in spent):

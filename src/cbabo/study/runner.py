@@ -162,14 +162,24 @@ class Run:
 
     def _recover(self, trials: Trials) -> Iterator[_Job]:
         for trial in trials.retried():
-            yield self._job(trial)
+            if not self._given_up(trials, trial):
+                yield self._job(trial)
         for trial in trials.interrupted():
+            if self._given_up(trials, trial):
+                continue
             if self.on_interrupted == "rerun":
                 _LOG.info("evaluation %d was interrupted; running it again", trial.id)
                 yield self._job(trial)
             else:
                 interrupted = failed("interrupted: the run that had started it ended", cause="set-up")
                 self._store(trials, trial, interrupted)
+
+    def _given_up(self, trials: Trials, trial: Trial) -> bool:
+        """Store an evaluation as failed if an amendment excludes its design, and tell whether it is so."""
+        reason = trials.why_excluded(trial.point)
+        if reason is not None:
+            self._store(trials, trial, failed(f"not evaluated: {reason}", cause="set-up"))
+        return reason is not None
 
     def _next(self, trials: Trials, capacity: int, *, busy: bool) -> _Job | None:
         """Start the next evaluation; batch by batch, learning waits until the whole batch is measured."""

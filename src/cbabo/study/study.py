@@ -20,6 +20,7 @@ from cbabo.domain.query import Query
 from cbabo.domain.space import Point
 from cbabo.errors import InputError, StudyError, shown
 from cbabo.evaluators.function import Evaluate
+from cbabo.methods.effort import Effort, stored_effort
 from cbabo.methods.settings import MethodSettings, Settings
 from cbabo.storage.amendments import Amendment, read_amendments, write_amendment
 from cbabo.storage.database import Database
@@ -152,6 +153,11 @@ class Study:
     def learner_state(self) -> bytes | None:
         """The method's state after its last iteration, as bytes; None before the first."""
         return self._store.learner()[1]
+
+    @property
+    def effort(self) -> Effort:
+        """How much effort the next batch is worth: a run lowers it where choosing designs takes long beside evaluating them."""
+        return stored_effort(self.learner_state)
 
     @property
     def evaluations(self) -> Evaluations:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import thread_time
 from typing import Any
 
 from cbabo.domain.evaluations import Evaluation, Evaluations, Kind, Trial, judged, part_counts
 from cbabo.domain.space import Point
 from cbabo.evaluators.function import Outcome
+from cbabo.methods.effort import time_of_batch
 from cbabo.storage.store import StudyStore
+from cbabo.study.outcomes import why_excluded
+
+_LOG = logging.getLogger(__name__)
 
 
 class Trials:
@@ -54,6 +61,10 @@ class Trials:
             return None
         return next(iter(self.take(1, started=True, may_learn=may_learn, at_once=at_once)), None)
 
+    def why_excluded(self, point: Point) -> str | None:
+        """Say why the problem, as it may have been amended since, does not have a design; None if it has."""
+        return why_excluded(self._store.record.problem, point)
+
     def interrupted(self) -> list[Trial]:
         """Adopt the evaluations that a dead run left unfinished."""
         return self._store.interrupted()
@@ -94,11 +105,28 @@ class Trials:
         if record.problem.space.size is not None and not _unseen(evaluations, [], 1):
             self.used_up = True
             return False
+        begun = thread_time()
         batch, state = step(evaluations, evaluations.running, state, record.settings, record.seed, focus, at_once)
+        if record.settings.method == "default":
+            seconds = thread_time() - begun
+            state = _with_effort(state, seconds, time_of_batch([row.seconds for row in rows], len(batch), at_once))
         if record.problem.space.size is not None:
             batch = _unseen(evaluations, batch, len(batch))
         self._store.plan(batch, steps + 1, state)
         return True
+
+
+def _with_effort(state: bytes, seconds: float, evaluation_seconds: float | None) -> bytes:
+    """Return the learner's state with the effort for the next batch, and say so where it is lowered."""
+    from cbabo.methods.learner import Learner
+
+    learner = Learner.from_bytes(state)
+    effort = learner.effort.after(seconds, evaluation_seconds)
+    if effort == learner.effort:
+        return state
+    if effort.level > learner.effort.level:
+        _LOG.warning("%s", effort.sentence(seconds))
+    return replace(learner, effort=effort).to_bytes()
 
 
 def _unseen(evaluations: Evaluations, batch: Sequence[Point], count: int) -> list[Point]:

@@ -19,6 +19,7 @@ from cbabo.decisions import tradeoff, wish
 from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.problem import Problem
 from cbabo.domain.query import FARTHEST
@@ -40,8 +41,8 @@ _ANCHORS = 64
 """Designs that obey known relations, on which the page falls back where a design cannot be moved onto them."""
 
 
-def document(model: Model, name: str) -> dict[str, Any]:
-    """Return the document of a study's model."""
+def document(model: Model, name: str, moves: Convergence | None = None) -> dict[str, Any]:
+    """Return the document of a study's model; moves: how far its answers still move, where it was estimated."""
     return {
         "format": FORMAT,
         "study": {"name": name, "seed": model.seed, "versions": versions()},
@@ -55,6 +56,7 @@ def document(model: Model, name: str) -> dict[str, Any]:
         "evaluations": [_evaluation(model.problem, row) for row in _shown(model.evaluations)],
         "quality": _quality(model),
         "notes": list(model.notes),
+        "convergence": None if moves is None else str(moves),
     }
 
 

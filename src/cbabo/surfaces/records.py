@@ -90,6 +90,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "seconds_per_evaluation": sum(times) / len(times) if times else None,
         "to_run_again": len(left),
         "outside_bounds": len(evaluations.outside),
+        "effort": study.effort.sentence() or None,
         "convergence": None if moves is None else {**asdict(moves), "figure": moves.figure, "text": str(moves)},
         "nominal_limits": study.problem.box.nominal,
         "last_audit": None if audit is None else f"{audit.made[:16].replace('T', ' ')} UTC: {audit.sentence()}",

@@ -23,6 +23,7 @@ from torch import Tensor
 from cbabo.domain.evaluations import Evaluations
 from cbabo.numerics.arrays import FloatArray
 from cbabo.surrogate import Pointwise, Surrogates, fit
+from cbabo.surrogate.large import label_rows
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def fit_failure_model(evaluations: Evaluations) -> FailureModel | None:
         return None
     x, labels = tried_designs(evaluations)
     y = labels.unsqueeze(1)
-    surrogates = fit(x, y)
+    surrogates = fit(x, y, rows=label_rows(labels))
     predicted = surrogates.leave_one_out()[0][:, 0]
     share = (y.sum() - y[:, 0]) / (len(y) - 1)
     if _log_likelihood(predicted, y[:, 0]) - _log_likelihood(share, y[:, 0]) < TUNING.min_gain + x.shape[1]:

@@ -68,6 +68,7 @@ def fit(
     stretch: Tensor | None = None,
     group: Tensor | None = None,
     row_noise: RowNoise | None = None,
+    rows: Tensor | None = None,
 ) -> Surrogates:
     """Fit surrogates to x (n x d, unit cube) and y (n x q, natural units), double precision.
 
@@ -75,7 +76,8 @@ def fit(
     first one. `tolerance` is the gain in the objective per evaluation below which a minimisation ends. `family` (q) and `stretch`
     (q x d) are the form of each output (see `Hyperparameters`). `group` (q, any integers): outputs with the same one have the
     same form and share their lengthscales and noise, by which the sum of their log likelihoods is the largest. `row_noise` states
-    repeated measurements, its spread in the units of y.
+    repeated measurements, its spread in the units of y. `rows` (indices): the evaluations that lengthscales and noise are
+    fitted to, all of them if None; the surrogates are conditioned on all in any case.
 
     Examples:
         >>> x = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(1)
@@ -105,7 +107,7 @@ def fit(
         z = ((y - centre) / scale).T.contiguous()
         standardised = None if row_noise is None else replace(row_noise, spread=row_noise.spread / scale.square())
         objective = Objective(form.stretched(x)[0], z, priors, own_family, sharing, standardised)
-        search = _Search(objective, tolerance, max_rounds)
+        search = _Search(objective if rows is None else objective.at(rows), len(x), tolerance, max_rounds)
         if warm is None:
             found, explored = search.cold(torch.arange(sharing.groups)), len(x)
         else:
@@ -127,6 +129,8 @@ class _Search:
     """Search for the hyperparameters that minimise the objective."""
 
     objective: Objective
+    n: int
+    """Number of evaluations, of which the objective may be of a part."""
     tolerance: float
     max_rounds: int
 
@@ -139,14 +143,14 @@ class _Search:
         curvature = None if last.curvature is None else sharing.once(last.curvature)
         found = self._descend(self.objective, outputs, u, curvature, self.tolerance)
         n = self.objective.x.shape[-2]
-        explore = n >= growth * last.explored
+        explore = self.n >= growth * last.explored
         surprised = ~found.value.isfinite()
-        if last.value is not None:
+        if last.value is not None and self.n == n:  # Of other evaluations than the last fit's, it would tell nothing.
             surprised |= found.value > sharing.once(last.value) + TUNING.surprise
         due = outputs if explore else surprised.nonzero().squeeze(-1)
         if len(due):
             found = _keep_better(found, self.cold(due), due)
-        return found, n if explore else last.explored
+        return found, self.n if explore else last.explored
 
     def cold(self, outputs: Tensor) -> Descent:
         """Return the best result of all starts for the given outputs (o indices)."""

@@ -18,6 +18,7 @@ from cbabo.surrogate import kernel
 from cbabo.surrogate.fit import fit
 from cbabo.surrogate.gp import Surrogates
 from cbabo.surrogate.hyperparameters import Hyperparameters
+from cbabo.surrogate.large import fitted_rows
 from cbabo.surrogate.likelihood import Priors
 from cbabo.surrogate.noise import TUNING as NOISE
 from cbabo.surrogate.noise import Measurements, RowNoise
@@ -146,6 +147,7 @@ class Forms:
             growth=TUNING.growth,
             group=group,
             row_noise=row_noise,
+            rows=fitted_rows(len(x), x.shape[1], additive=bool((self.family == kernel.ADDITIVE).any())),
         )
 
 

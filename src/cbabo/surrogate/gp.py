@@ -28,7 +28,7 @@ from torch import Tensor
 from cbabo.errors import MissingExtraError, SurrogateError
 from cbabo.surrogate import kernel
 from cbabo.surrogate.data import check_data, check_query, standardisation
-from cbabo.surrogate.hyperparameters import Hyperparameters, check_same_problem, factorise
+from cbabo.surrogate.hyperparameters import Hyperparameters, check_same_problem, factorise, inverted
 
 if TYPE_CHECKING:
     from botorch.models import ModelListGP
@@ -44,6 +44,10 @@ class PredictionTuning:
     """Elements q x b x n of the largest tensors of one chunk of a query, which fit into the processor's cache."""
     min_variance: float = 1e-12
     """Smallest latent variance of z; rounding must not make a variance negative."""
+    large: int = 500
+    """Evaluations beyond which inverses of factors are used again, and chunks have at least `fewest` points."""
+    fewest: int = 64
+    """Points of a chunk with many evaluations: with fewer, a triangular solve is limited by memory."""
 
 
 TUNING = PredictionTuning()
@@ -131,7 +135,10 @@ class Surrogates:
         Hyperparameters are not refitted, so that there is a closed form: z_i - a_i / P_ii and variance 1 / P_ii with P = K^-1.
         """
         sharing = self.hyperparameters.sharing
-        precision = sharing.each(torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1))
+        if len(self.x) > TUNING.large:
+            precision = sharing.each(torch.stack([inverse.square().sum(-2) for inverse in self.inverse_factor]))
+        else:
+            precision = sharing.each(torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1))
         z = (self.y.T - self.centre.unsqueeze(-1)) / self.scale.unsqueeze(-1)
         mean = (z - self.weights / precision).T * self.scale + self.centre
         amplitude = self.hyperparameters.amplitude
@@ -233,9 +240,22 @@ class Surrogates:
         u = self._shared.stretched(self.x)[0]
         return torch.cat([torch.ones_like(u[..., :1]), u - kernel.CENTRE], dim=-1)
 
+    @cached_property
+    def inverse_factor(self) -> Tensor:
+        """L^-1, g x n x n."""
+        return inverted(self.factor)
+
+    def with_deviations(self, hyperparameters: Hyperparameters) -> Surrogates:
+        """Return the same with hyperparameters that differ in the amplitude and the nugget alone, which no factor depends on."""
+        found = replace(self, hyperparameters=hyperparameters)
+        if "inverse_factor" in vars(self):
+            vars(found)["inverse_factor"] = self.inverse_factor
+        return found
+
     @property
     def _chunk(self) -> int:
-        return max(1, TUNING.chunk_elements // (len(self.factor) * len(self.x)))
+        fewest = TUNING.fewest if len(self.x) > TUNING.large else 1
+        return max(fewest, TUNING.chunk_elements // (len(self.factor) * len(self.x)))
 
     def _mean(self, k: Tensor) -> Tensor:
         h = self.hyperparameters

@@ -24,6 +24,8 @@ class FactorisationTuning:
     """Largest noise variance of z to which noise is raised for a factorisation; such noise explains all of the data."""
     noise_factor: float = 10.0
     """Factor by which noise is raised where a covariance matrix has no Cholesky factor."""
+    block: int = 128
+    """Rows of a factor that are inverted directly."""
 
 
 TUNING = FactorisationTuning()
@@ -127,6 +129,26 @@ def factorise(x: Tensor, h: Hyperparameters, relative_noise: Tensor | None = Non
         k.diagonal(dim1=-2, dim2=-1).copy_(diagonal(noise))
         factor[bad], info[bad] = torch.linalg.cholesky_ex(k[bad])
     return factor, sharing.each(noise)
+
+
+def inverted(factor: Tensor) -> Tensor:
+    """Return the inverses of lower triangular matrices (g x n x n)."""
+    inverse = torch.zeros_like(factor)
+    for one, found in zip(factor, inverse, strict=True):
+        _invert(one, found)
+    return inverse
+
+
+def _invert(factor: Tensor, inverse: Tensor) -> None:
+    """Write the inverse of a factor (n x n) into zeros, by halves: a third of the operations of n triangular solves."""
+    n = len(factor)
+    if n <= TUNING.block:
+        inverse.copy_(torch.linalg.solve_triangular(factor, torch.eye(n, dtype=factor.dtype), upper=False))
+        return
+    half = n // 2
+    _invert(factor[:half, :half], inverse[:half, :half])
+    _invert(factor[half:, half:], inverse[half:, half:])
+    inverse[half:, :half] = -(inverse[half:, half:] @ factor[half:, :half]) @ inverse[:half, :half]
 
 
 def check_same_problem(hyperparameters: Hyperparameters, x: Tensor, y: Tensor) -> None:

@@ -28,6 +28,9 @@ SMOOTH, ROUGH, ADDITIVE = 0, 1, 2
 # Smallest squared distance of which a root is taken; at zero the root has no derivative.
 _MIN_SQUARE = 1e-30
 
+# Elements of an additive output's correlations that are computed together, those of 500 designs: more leave the cache.
+_BLOCK = 250_000
+
 CENTRE = 0.5
 """Centre of the cube, which is subtracted from points before products; this halves their rounding error."""
 
@@ -89,7 +92,10 @@ def additive_gradient(coefficients: Tensor, left_factor: Tensor, right_factor: T
 
 def _additive_correlation(left_factor: Tensor, right_factor: Tensor) -> Tensor:
     """Return the mean over variables of exp(h_i)."""
-    d = left_factor.shape[-1] - 2
+    d, b, n = left_factor.shape[-1] - 2, left_factor.shape[1], right_factor.shape[2]
+    if b * n > _BLOCK and not left_factor.requires_grad:
+        blocks = left_factor.split(max(1, _BLOCK // n), dim=1)
+        return torch.cat([_additive_correlation(block, right_factor) for block in blocks], dim=1)
     k = torch.zeros(len(left_factor), left_factor.shape[1], right_factor.shape[2], dtype=left_factor.dtype)
     for i in range(d):
         k = k + (right_factor[:, i : i + 1, :] - left_factor[:, :, i : i + 1]).square().mul(-0.5).exp()

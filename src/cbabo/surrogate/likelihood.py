@@ -146,10 +146,13 @@ class Objective:
         n = self.x.shape[-2]
         if n <= most:
             return self
-        keep = torch.arange(most) * n // most
-        z = self.z[:, keep].contiguous()
-        noise = None if self.row_noise is None else self.row_noise.at(keep, torch.arange(len(z)))
-        return Objective(self.x[..., keep, :], z, self.priors, self.family, self.sharing, noise)
+        return self.at(torch.arange(most) * n // most)
+
+    def at(self, rows: Tensor) -> Objective:
+        """Return the objective of these evaluations (indices)."""
+        z = self.z[:, rows].contiguous()
+        noise = None if self.row_noise is None else self.row_noise.at(rows, torch.arange(len(z)))
+        return Objective(self.x[..., rows, :], z, self.priors, self.family, self.sharing, noise)
 
     @property
     def _shared(self) -> Sharing:

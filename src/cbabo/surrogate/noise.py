@@ -21,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.domain.evaluations import Evaluations
@@ -110,6 +111,12 @@ class Measurements:
         """Return the measurements of some outputs (indices)."""
         y, spread, precision = (part[:, columns] for part in (self.y, self.spread, self.precision))
         return Measurements(self.rows, y, self.count, spread, precision, self.stated[columns])
+
+    def of_designs(self, rows: NDArray[np.int64]) -> Measurements:
+        """Return the measurements of some designs (indices)."""
+        kept = Evaluations(self.rows.problem, tuple(self.rows[int(i)] for i in rows))
+        at = torch.from_numpy(rows)
+        return Measurements(kept, self.y[at], self.count[at], self.spread[at], self.precision[at], self.stated)
 
     @property
     def x(self) -> Tensor:

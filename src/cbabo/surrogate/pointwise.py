@@ -146,6 +146,8 @@ class Pointwise:
     def _inverse_factor(self) -> FloatArray:
         """Inverse of the Cholesky factor, g x n x n."""
         factor = self._surrogates.factor
+        if factor.shape[-1] > TUNING.large:
+            return np.asarray(self._surrogates.inverse_factor.numpy())
         eye = torch.eye(factor.shape[-1], dtype=factor.dtype)
         inverse: FloatArray = (
             torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False).contiguous().numpy()

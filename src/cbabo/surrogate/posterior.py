@@ -38,6 +38,7 @@ from cbabo.surrogate.composed import Composed, ComposedPointwise
 from cbabo.surrogate.failures import FailureModel, fit_failure_model
 from cbabo.surrogate.forms import with_plain
 from cbabo.surrogate.formulas import Formulas
+from cbabo.surrogate.large import most_conditioned, representative
 from cbabo.surrogate.limits import Limits
 from cbabo.surrogate.noise import NATURAL, Measurements, NoisePolicy, RowNoise
 from cbabo.surrogate.noise import TUNING as NOISE
@@ -233,6 +234,12 @@ class Posterior:
         z = torch.where(self.exact, z, (mean - every.centre) / every.scale)
         return z, torch.where(self.exact, 0.0, std / every.scale)
 
+    def left_out(self, evaluations: Evaluations) -> Evaluations:
+        """Return the measured designs of these evaluations that the surrogates are not conditioned on, because there are many."""
+        known = {tuple(row.point.values()) for row in self.measured}
+        rows = (row for row in evaluations.informative if tuple(row.point.values()) not in known)
+        return Evaluations(evaluations.problem, tuple(rows))
+
     @property
     def fit_state(self) -> FitState:
         """What the next fit starts from."""
@@ -288,13 +295,15 @@ def fit_calibrated(
     initial_evaluations: int,
     policy: NoisePolicy = "detect",
     realisation: bool = False,
+    most: int | None = None,
 ) -> Posterior:
     """Fit warped and calibrated Gaussian processes, and the failure probability.
 
     initial_evaluations: how many of the first designs were not chosen by a model. policy: what counts as noise. realisation:
-    whether limits are about one measurement, noise included, instead of the noise-free outputs.
+    whether limits are about one measurement, noise included, instead of the noise-free outputs. most: designs that the surrogates
+    are conditioned on at most; None: as many as `large` says.
     """
-    measurements = _measurements(evaluations)
+    measurements = _measurements(evaluations, most)
     noisy = _noisy(measurements, policy)
     repeats = (measurements, noisy) if bool(noisy.any()) else None
     x, y = measurements.x, measurements.y
@@ -318,7 +327,7 @@ def fit_calibrated(
     surrogates = calibrated(surrogates, kappa)
     h = surrogates.hyperparameters
     nugget = torch.ones_like(h.noise) if realisation else torch.where(noisy, 0.0, torch.ones_like(h.noise))
-    surrogates = replace(surrogates, hyperparameters=replace(h, nugget=nugget))
+    surrogates = surrogates.with_deviations(replace(h, nugget=nugget))
     exact = ~noisy
     if policy == "detect" and not measurements.repeated and count >= initial_evaluations:
         assert h.amplitude is not None
@@ -337,9 +346,12 @@ def fit_calibrated(
     )
 
 
-def _measurements(evaluations: Evaluations) -> Measurements:
-    """Return the measurements of the simulated outputs."""
+def _measurements(evaluations: Evaluations, most: int | None = None) -> Measurements:
+    """Return the measurements of the simulated outputs, at so many designs at most."""
     found, problem = Measurements.of(evaluations.informative), evaluations.problem
+    count = min(most or len(found.rows), most_conditioned(len(problem.learned)))
+    if len(found.rows) > count:
+        found = found.of_designs(representative(found.rows, count, found.count.numpy()))
     return found.of_outputs(torch.tensor(problem.learned)) if problem.derived else found
 
 
@@ -359,7 +371,7 @@ def calibrated(surrogates: Surrogates, kappa: Tensor) -> Surrogates:
     """Return surrogates whose deviations are multiplied by kappa (q)."""
     h = surrogates.hyperparameters
     assert h.amplitude is not None
-    return replace(surrogates, hyperparameters=replace(h, amplitude=h.amplitude * kappa.square()))
+    return surrogates.with_deviations(replace(h, amplitude=h.amplitude * kappa.square()))
 
 
 def measured_kappa(surrogates: Surrogates, initial: int, prequential: PrequentialErrors | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from browser import Window, window
 from cbabo import Categorical, Constraint, Discrete, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.decisions.tradeoff import UNLIKELY, along, placed, reachable
 from cbabo.decisions.wish import Wish
+from cbabo.domain.convergence import Convergence
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.errors import InputError
 from cbabo.methods.learner import Learner
@@ -22,6 +23,8 @@ from cbabo.model import make_model
 from cbabo.numerics import qp
 from cbabo.numerics.tolerances import PROBABILITY_SLACK
 from cbabo.solver import continuous, library
+from cbabo.surfaces.document import document
+from cbabo.surfaces.page import single_file
 from cbabo.surrogate import gp
 from learned import QUICK, Simulate, edged, evaluated, model_of
 from page.conftest import write
@@ -271,6 +274,20 @@ def test_a_slider_moves_the_design_and_the_address(chromium: Browser, exported: 
         opened(shown, link)
         assert shown.answer()["thresholds"] == [2, 4]
         shown.shot("offline")
+
+
+def test_a_file_says_how_far_its_answers_still_move(
+    chromium: Browser, exported: str, model: Model, tmp_path: Path
+) -> None:
+    moves = Convergence(evaluations=30, window=10, thresholds=64, moved=0.02, gain=0.002, risk=0.001)
+    file = tmp_path / "moving.html"
+    file.write_text(single_file(document(model, model.problem.name, moves)), encoding="utf-8")
+    for address, words in ((file.as_uri(), f"Convergence: {moves}."), (exported, "")):
+        with window(chromium, offline=True) as shown:
+            shown.page.goto(address)
+            shown.wait("window.explorer?.panel.answer")
+            assert shown.text("#convergence") == words
+            assert shown.page.locator("#convergence").is_visible() == bool(words)
 
 
 def test_presets_undo_and_what_needs_a_server(chromium: Browser, exported: str) -> None:

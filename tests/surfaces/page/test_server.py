@@ -10,6 +10,8 @@ from playwright.sync_api import Browser
 
 from browser import TOKEN, Window, served, window
 from cbabo import Settings, Study
+from cbabo.domain.convergence import Convergence
+from cbabo.study.modelcache import keep_convergence
 from learned import QUICK
 from simulators import make_beam, simulate_beam
 
@@ -213,6 +215,24 @@ def test_a_running_study_is_followed_live(chromium: Browser, study: Study, tmp_p
         shown.wait("document.getElementById('progress').textContent.startsWith('36 measured')")
         shown.wait(f"explorer.stated.revision !== '{before}'")
         shown.wait("explorer.answers.measured.length === 36")
+
+
+def test_the_convergence_is_said_beside_the_number_of_evaluations(chromium: Browser, study: Study) -> None:
+    moves = Convergence(evaluations=32, window=10, thresholds=64, moved=0.004, gain=0.002, risk=0.001)
+    with served(study) as address, window(chromium) as shown:
+        page = opened(shown, address).page
+        assert page.locator("#convergence").is_hidden()
+        keep_convergence(study, moves)  # As a run does at its end.
+        page.locator("#convergence").wait_for(state="visible")
+        assert shown.text("#convergence") == (
+            "Convergence: over the last 10 evaluations the answers at 64 thresholds moved by 0.4 % of the span; "
+            "expected further gain 0.2 %, risk 0.1 %."
+        )
+        progress, line = (page.locator(place).bounding_box() for place in ("#progress", "#convergence"))
+        assert progress is not None
+        assert line is not None
+        assert 0.0 <= line["y"] - progress["y"] < 40.0
+        shown.shot("convergence")
 
 
 def test_a_study_that_has_no_model_yet_gets_one(chromium: Browser, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cbabo.errors import InputError
-from cbabo.study.modelcache import cached_model, keep_model
+from cbabo.study.modelcache import cached_model, keep_model, kept_convergence
 from cbabo.surfaces.cli.options import (
     LoosenOption,
     SetOption,
@@ -42,7 +42,7 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
 
     opened = open_study(study, changes)
     model = cached_model(opened)
-    page = single_file(document(model, opened.name))
+    page = single_file(document(model, opened.name, kept_convergence(opened)))
     keep_model(opened, model)
     _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")

@@ -31,7 +31,7 @@ from cbabo.surfaces.records import breaking_text, status_record
 _ROWS = 10
 _IDS = 6
 _REASON_CHARACTERS = 300
-_ONLY_SOME = ("excluded", "damaged", "to_run_again", "outside_bounds", "convergence", "last_audit")
+_ONLY_SOME = ("excluded", "damaged", "to_run_again", "outside_bounds", "effort", "convergence", "last_audit")
 """Counts that are shown only where there are some."""
 
 

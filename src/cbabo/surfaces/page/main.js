@@ -70,7 +70,9 @@ class Explorer {
     const versions = Object.entries(stated.study.versions).map(([name, version]) => `${name} ${version}`);
     byId("versions").textContent = `seed ${stated.study.seed} · ${versions.join(" · ")}`;
     if (this.answers.known) this.#redraw();
-    if (!this.server) byId("progress").textContent = this.#progress(this.answers.evaluations);
+    if (this.server) return;
+    byId("progress").textContent = this.#progress(this.answers.evaluations);
+    showConvergence(stated.convergence);
   }
 
   #progress(evaluations) {
@@ -157,7 +159,7 @@ class Explorer {
         const live = status.optimiser === "none" ? "" : ` · running: ${status.optimiser}`;
         byId("progress").textContent =
           `${status.complete} measured, ${status.failed} failed, ${status.running} pending${live}${status.learning ? " · learning" : ""}`;
-        byId("progress").title = status.convergence ?? "";
+        showConvergence(status.convergence);
         for (const record of status.verified) {
           const answer = fromRecord(this.answers.problem, record);
           if (!this.verified.has(String(answer.thresholds))) this.#remember(record);
@@ -170,6 +172,13 @@ class Explorer {
       await new Promise((resolve) => setTimeout(resolve, FOLLOW));
     }
   }
+}
+
+// How far the answers still move, where it was estimated since the last evaluation.
+function showConvergence(words) {
+  const place = byId("convergence");
+  place.hidden = !words;
+  place.textContent = words ? `Convergence: ${words}.` : "";
 }
 
 function notice(words) {

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cbabo.domain.convergence import Convergence
@@ -69,10 +69,17 @@ class Follower:
                 self._rows = self.study.evaluations
                 took = time.monotonic() - now
                 self._next_look = now + took + max(_LOOK, _SHARE * took)
+                self._look_for_convergence()
             if self._rows != self.reading.evaluations and not self.learning and now >= self._next_learning:
                 self._learner = threading.Thread(target=self._learn, args=(self._rows,), daemon=True)
                 self._learner.start()
             return self._rows
+
+    def _look_for_convergence(self) -> None:
+        """Read how far the answers still move, which a run estimates at its end, after the last model was made."""
+        reading = self.reading
+        if reading.convergence is None and reading.model is not None and self._rows == reading.evaluations:
+            self.reading = replace(reading, convergence=kept_convergence(self.study))
 
     def forget(self) -> None:
         """Read the study again on the next request, because this server has changed it."""
@@ -112,7 +119,8 @@ class Follower:
         except CbaboError as error:
             empty = empty_document(study.problem, study.name, study.seed, rows.rows)
             return _reading(rows, None, str(error), empty, None)
-        reading = _reading(rows, model, None, document(model, study.name), kept_convergence(study))
+        moves = kept_convergence(study)
+        reading = _reading(rows, model, None, document(model, study.name, moves), moves)
         keep_model(study, model)
         return reading
 

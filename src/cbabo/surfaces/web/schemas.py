@@ -287,6 +287,8 @@ class StatusRecord(Body):
     seconds_per_evaluation: float | None
     to_run_again: int
     """Evaluations that the next run makes again: those of a run that was interrupted, and those that were retried."""
+    effort: str | None
+    """That the run chooses designs with less effort, because choosing takes long; null otherwise."""
     convergence: ConvergenceRecord | None
     """How far the answers still move; null if it was not estimated since the last evaluation."""
     outside_bounds: int
