@@ -52,7 +52,7 @@ def reach(fitted: Fitted, query: Query) -> pd.DataFrame:
     """Return how far each limit of a query with one row can go; the columns are those of `Model.reach`."""
     search, theta, box = reaching(fitted, "reach"), query.theta[0], query.box
     with one_thread():
-        strictest = [_strictest(search, theta, j) for j in range(len(theta))]
+        strictest = [search.strictest_alone(theta, j) for j in range(len(theta))]
         relaxed = _relaxed(fitted, search, query)
         enough = [None if best is None else _enough(search, theta, j, best) for j, best in enumerate(relaxed)]
     first, last = (
@@ -77,10 +77,6 @@ def _only(theta: FloatArray, j: int) -> tuple[FloatArray, FloatArray, FloatArray
     cost, low, high = np.zeros((3, len(theta)))
     cost[j], low[j], high[j] = 1.0, -theta[j], 1.0 - theta[j]
     return cost, low, high
-
-
-def _strictest(search: Reaching, theta: FloatArray, j: int) -> Met | None:
-    return search.least(theta, *_only(theta, j))
 
 
 def _enough(search: Reaching, theta: FloatArray, j: int, relaxed: Solution) -> Met | None:

@@ -159,6 +159,15 @@ class Reaching:
         )
         return None if found is None else found.theta
 
+    def strictest_alone(self, theta: FloatArray, j: int) -> Met | None:
+        """Return the strictest value of one threshold in its range, or as asked for, that can be met; None if there is none.
+
+        The others are held.
+        """
+        cost, low, high = np.zeros((3, len(theta)))
+        cost[j], low[j], high[j] = 1.0, -max(theta[j], 0.0), 1.0 - theta[j]
+        return self.least(theta, cost, low, high)
+
     def needed(self, bound: FloatArray) -> FloatArray:
         """Return the thresholds (p x r) that have these bounds (p x r), of requirements whose limits move."""
         limits, s = self.solver.posterior.limits, self.solver.posterior.predictor
