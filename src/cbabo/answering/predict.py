@@ -245,13 +245,12 @@ class Answers:
     def _closest(self, i: int) -> Mapping[str, float] | None:
         assert self.designs.aim is not None
         asked, fitted, box = self.query.theta[i], self.fitted, self.query.box
-        library = fitted.fast_map.library if isinstance(fitted.settings, DefaultSettings) else None
-        with one_thread():
-            search = Reaching(fitted.solver, library, self.designs.aim)
-            some = [
-                t for t in (fitted.solver.closest(asked, search.probability), search.closest(asked)) if t is not None
-            ]
-        theta = min(some, key=lambda t: float(np.linalg.norm(t - asked)), default=None)
+        theta = self.designs.closest.get(i)
+        if theta is None:
+            library = fitted.fast_map.library if isinstance(fitted.settings, DefaultSettings) else None
+            with one_thread():
+                met = Reaching(fitted.solver, library, self.designs.aim).closest(asked)
+            theta = None if met is None else met.theta
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
     @cached_property
