@@ -133,7 +133,7 @@ def scatter(case: Case) -> list[dict[str, Any]]:
 
 def tolerances(case: Case) -> list[dict[str, Any]]:
     """Compare stated and found probabilities of boxes of tolerances."""
-    uniform = np.random.default_rng(case.seed).uniform(-1.0, 1.0, size=(MADE, case.model.problem.space.dimension))
+    uniform = np.random.default_rng(case.seed).uniform(size=(MADE, case.model.problem.space.dimension))
     rows = []
     for row in case.thresholds[: max(2, len(case.thresholds) // 4)]:
         begun = time.perf_counter()
@@ -141,8 +141,10 @@ def tolerances(case: Case) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - begun
         if found.answer.status == "unreachable":
             continue
-        widths = np.array([found.widths[n] for n in case.model.problem.space.names])
-        share, stated = case.share(found.answer.point, uniform * widths, row), found.answer.probability_feasible
+        box = found.to_frame().set_index("variable").loc[list(case.model.problem.space.names)]
+        low, high, value = (box[name].to_numpy() for name in ("low", "high", "value"))
+        made = low + uniform * (high - low) - value
+        share, stated = case.share(found.answer.point, made, row), found.answer.probability_feasible
         width = 100.0 * next(iter(found.shares.values()))
         rows.append(
             {"stated": stated, "found": share, "error": abs(stated - share), "width %": width, "seconds": seconds}
