@@ -28,6 +28,9 @@ class ReachTuning:
     gain: float = 1e-6
     """Gain of the standardised objective that counts as none: the last gains shrink with the square of the distance, so that more
     would end far before them."""
+    margins: float = 1e-3
+    """Of the standardised objective: what the margins of a prediction may cost against a measured design, which has none. Nearly
+    as good designs have other values of their outputs, so that predictions are compared with each other where possible."""
     end: float = 1e-3
     """Of the range: a limit that gains up to here gains up to its end."""
 
@@ -95,8 +98,10 @@ def _relaxed(fitted: Fitted, search: Reaching, query: Query) -> list[Solution | 
     found: list[Solution | None] = []
     for j, (bound, x) in enumerate(zip(solver.bound(theta), answers.x.numpy(), strict=True)):
         some = [solver.at(bound, x)] if answers.reachable[j] else []
-        if j in answers.measured:  # A prediction close by may be better, and its margins are known.
+        if j in answers.measured:  # A prediction close by is no worse but for its margins.
             solved = solver.predict_from(bound, x, search.probability)
-            some += [solver.at(bound, solved.x)] if solved.probability >= search.aim else []
+            near = solver.at(bound, solved.x)
+            if solved.probability >= search.aim and near.objective <= some[0].objective + TUNING.margins:
+                some = [near]
         found.append(min(some, key=lambda s: s.objective, default=None))
     return found
