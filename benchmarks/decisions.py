@@ -1,9 +1,10 @@
 """How far the decision tools are from the truth on shipped problems, one table for each tool.
 
-python benchmarks/decisions.py prices|reach|conflict|atlas|recommend [--problems three_truss speed_reducer_active ...]
-                               [--seeds 1] [--evaluations 200] [--thresholds 20] [--models FOLDER] [--out results.csv]
+python benchmarks/decisions.py prices|reach|conflict|atlas|recommend|explain|all [--problems three_truss ...] [--seeds 3]
+                               [--evaluations 200] [--thresholds 20] [--models FOLDER] [--out results.csv]
 
---models keeps fitted models in a folder, and reads those that are there. Truths are found by SLSQP on the true functions, from
+--models keeps fitted models in a folder, and reads those that are there. --out keeps what was measured and goes on from there.
+The tables that are printed are means over the seeds, counts are sums. Truths are found by SLSQP on the true functions, from
 the known optima (`cbabo.bench.truth`); problems must be smooth, with continuous variables.
 
 prices      against central differences of f*: "error %" is the median relative error of prices of limits that bind,
@@ -17,13 +18,12 @@ conflict    thresholds up to half a range stricter than the box: "missed" are th
 atlas       how often the set of binding limits is the true one, at thresholds of the box.
 recommend   every limit may loosen: the predicted gain against that of the true optima, and how often it is below that of the
             best limit alone.
+explain     seconds of `Model.explain` at thresholds of the box, once fast answers are there.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from consistency import fitted
+from resuming import Rows
 from scipy.optimize import minimize
 
 from cbabo import Model, problems
@@ -182,7 +183,7 @@ def measure_reach(model: Model, true: TrueFunctions, count: int, random: np.rand
         found = float(model.reach(true.box.named(limits))["strictest"].iloc[j])
         said = (found - low[j]) / true.scale[j]
         if np.isfinite(expected) and np.isfinite(said) and high[j] > 0:
-            outside.append(abs(said - expected))
+            outside.append(abs(max(said, 0.0) - expected))
     return {
         "values": len(until),
         "until %": 100.0 * np.median(until),
@@ -284,19 +285,48 @@ def measure_recommend(model: Model, true: TrueFunctions, count: int, random: np.
     }
 
 
+def measure_explain(model: Model, true: TrueFunctions, count: int, random: np.random.Generator) -> Row:
+    """Measure how long explanations take."""
+    seconds = []
+    for limits in true.known.thresholds[:count]:
+        began = time.perf_counter(), time.process_time()
+        explanation = model.explain(true.box.named(limits))
+        assert explanation.binding is not None  # Prices are computed when they are looked at.
+        seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
+    wall, processor = np.array(seconds).T
+    return {"explanations": count, "s": np.median(wall), "largest s": wall.max(), "processor s": np.median(processor)}
+
+
 TOOLS: dict[str, Callable[[Model, TrueFunctions, int, np.random.Generator], Row]] = {
     "prices": measure_prices,
     "reach": measure_reach,
     "conflict": measure_conflict,
     "atlas": measure_atlas,
     "recommend": measure_recommend,
+    "explain": measure_explain,
 }
+COUNTS = (
+    *(
+        "limits",
+        "binding",
+        "negative",
+        "values",
+        "outside",
+        "thresholds",
+        "unreachable",
+        "missed",
+        "claimed",
+        "conflicts",
+    ),
+    *("irreducible", "ways", "obeyed", "bases", "worse", "explanations"),
+)
+"""What is summed over seeds."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Read the command line, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tool", choices=list(TOOLS))
+    parser.add_argument("tool", choices=[*TOOLS, "all"])
     parser.add_argument("--problems", nargs="+", default=SMOOTH)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--evaluations", type=int, default=200)
@@ -304,20 +334,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(words)
-    file = sys.stdout if given.out is None else given.out.open("w", newline="", encoding="utf-8")
-    table = csv.writer(file, lineterminator="\n")
-    first = True
-    for name in given.problems:
+    rows, tools = Rows(given.out), list(TOOLS) if given.tool == "all" else [given.tool]
+    for tool in tools:
         for seed in range(given.seeds):
-            with one_thread(), np.errstate(all="ignore"):
-                model = fitted(name, seed, given.evaluations, given.models, anew=False)
-                model.predict()
-                row = TOOLS[given.tool](model, TrueFunctions(name), given.thresholds, child(seed, "decisions", name))
-            if first:
-                table.writerow(["problem", "seed", *row])
-            first = False
-            table.writerow([name, seed, *(f"{v:.3g}" if isinstance(v, float) else v for v in row.values())])
-            file.flush()
+            for name in given.problems:
+                if rows.has(tool, name, seed):
+                    continue
+                with one_thread(), np.errstate(all="ignore"):
+                    model = fitted(name, seed, given.evaluations, given.models, anew=False)
+                    model.predict()
+                    random = child(seed, "decisions", name)
+                    rows.add(tool, name, seed, TOOLS[tool](model, TrueFunctions(name), given.thresholds, random))
+        print(f"\n{tool}\n\n{rows.table(tool, given.problems, range(given.seeds), COUNTS)}", flush=True)
 
 
 if __name__ == "__main__":

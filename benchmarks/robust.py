@@ -1,7 +1,8 @@
 """Decision tools against the truth: robust answers, tolerances, fixed variables, common designs, other objectives, audits.
 
-python benchmarks/robust.py scatter [--problems three_truss ...] [--seeds 1] [--thresholds 20] [--budget 200] [--models DIR]
-python benchmarks/robust.py tolerances | freeze | common | objective | focus | audit   [--smoke]
+python benchmarks/robust.py scatter [--problems three_truss ...] [--seeds 3] [--thresholds 20] [--budget 200] [--models DIR]
+                                    [--out results.csv]
+python benchmarks/robust.py tolerances | freeze | common | objective | focus | audit | claims   [--smoke]
 
 scatter      stated probability of robust answers, and the share of 4,000 designs as they are made that truly obey the limits
 tolerances   the same of boxes of tolerances, and how large they are
@@ -12,9 +13,14 @@ objective    loss of answers to another objective, the first limited output, wit
              100 where a limit is broken; "loss of range" is in percent of that range alone, which is the stricter unit
 focus        the worst of these losses, after 5 answers to it were measured, or 20 evaluations with a focus on its own limits
 audit        claimed and found shares of an audit of 20 evaluations, and how often it rejects
+claims       how often audits of 20 evaluations reject, from many claims of one model and the true functions, without a run for
+             each audit. "rejected": audits of claims drawn from these. "rejected, right": what is found is drawn with the claimed
+             probabilities, so that claims are right; low and high are the ends of its 95 % interval. "rejected, 90", "80" and
+             "70": it is drawn with so many percent, so that claims are wrong
 
 Models are those of ordinary studies of `--budget` evaluations. With --models they are kept in a folder and used again. Each
-command prints a table as Markdown, one line for each problem. --smoke makes everything small.
+command prints a table as Markdown, one line for each problem, means over the seeds. --out keeps what was measured,
+and goes on from there. --smoke makes everything small.
 """
 
 from __future__ import annotations
@@ -28,15 +34,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from resuming import Rows
 
 from cbabo import Answer, Model, Problem, Settings, Study, problems
 from cbabo.bench.optima import solve_all
+from cbabo.decisions.audit import draw_claims
 from cbabo.decisions.other_question import other_question
+from cbabo.domain.audits import LEVEL, binomial_interval, tail_probability
 from cbabo.domain.evaluations import Evaluation
+from cbabo.errors import StudyError
 from cbabo.numerics.arrays import FloatArray
 from cbabo.problems import ShippedProblem
 
-PROBLEMS = ("three_truss", "pressure_vessel_active", "rc_beam", "gkxwc2_active", "g04_active")
+PROBLEMS = (
+    *("three_truss", "pressure_vessel_active", "rc_beam", "gkxwc2_active", "g04_active", "speed_reducer_active"),
+)
 """Quick problems with continuous variables and limits that bind."""
 MADE = 4000
 """Designs as they are made, for each answer."""
@@ -44,6 +56,12 @@ SCATTER = 0.01
 """Standard deviation of every variable, as a share of its range; tolerances are sqrt(3) times as wide."""
 COMMON = 5
 """Thresholds of one common design."""
+AUDITED = 20
+"""Evaluations of an audit."""
+CLAIMS = 400
+"""Claims of a model that are compared with the true functions."""
+AUDITS = 4000
+"""Audits that are put together of a model's claims."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +133,7 @@ def scatter(case: Case) -> list[dict[str, Any]]:
 
 def tolerances(case: Case) -> list[dict[str, Any]]:
     """Compare stated and found probabilities of boxes of tolerances."""
-    uniform = np.random.default_rng(case.seed).uniform(-1.0, 1.0, size=(MADE, case.model.problem.space.dimension))
+    uniform = np.random.default_rng(case.seed).uniform(size=(MADE, case.model.problem.space.dimension))
     rows = []
     for row in case.thresholds[: max(2, len(case.thresholds) // 4)]:
         begun = time.perf_counter()
@@ -123,8 +141,10 @@ def tolerances(case: Case) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - begun
         if found.answer.status == "unreachable":
             continue
-        widths = np.array([found.widths[n] for n in case.model.problem.space.names])
-        share, stated = case.share(found.answer.point, uniform * widths, row), found.answer.probability_feasible
+        box = found.to_frame().set_index("variable").loc[list(case.model.problem.space.names)]
+        low, high, value = (box[name].to_numpy() for name in ("low", "high", "value"))
+        made = low + uniform * (high - low) - value
+        share, stated = case.share(found.answer.point, made, row), found.answer.probability_feasible
         width = 100.0 * next(iter(found.shares.values()))
         rows.append(
             {"stated": stated, "found": share, "error": abs(stated - share), "width %": width, "seconds": seconds}
@@ -263,10 +283,51 @@ def audit(case: Case) -> list[dict[str, Any]]:
     """Audit a study."""
     assert case.study is not None
     begun = time.perf_counter()
-    found = case.study.audit(case.shipped.evaluator(case.seed), evaluations=len(case.thresholds), in_process=True)
+    try:
+        found = case.study.audit(case.shipped.evaluator(case.seed), evaluations=len(case.thresholds), in_process=True)
+    except StudyError:  # All answers are measured designs.
+        return []
     seconds = time.perf_counter() - begun
     shares = {"claimed": found.joint.claimed, "found": found.joint.found / max(1, found.joint.count)}
     return [{**shares, "evaluations": found.joint.count, "rejected": float(found.rejected), "seconds": seconds}]
+
+
+def claims(case: Case) -> list[dict[str, Any]]:
+    """Put many audits together of one model's claims."""
+    random = np.random.default_rng([case.seed, 4])
+    try:
+        drawn = draw_claims(case.model, CLAIMS if len(case.thresholds) > 5 else AUDITED, 0)
+    except StudyError:  # All answers are measured designs.
+        return []
+    names = case.model.problem.space.names
+    stated, right = np.array([row.claimed for row in drawn.rows]), np.empty(len(drawn.rows), dtype=np.bool_)
+    for i, row in enumerate(drawn.rows):
+        y = np.column_stack(case.shipped.evaluate_many([[row.point[n] for n in names]]))
+        right[i] = bool(case.model.problem.box.feasible(y, case.model.problem.box.row(row.thresholds)[None])[0])
+    picked = np.array([random.permutation(len(stated))[:AUDITED] for _ in range(AUDITS)])
+    chance = random.random(picked.shape)
+
+    def rejected(found: FloatArray) -> int:
+        return sum(
+            tail_probability(stated[rows].tolist(), int(yes.sum())) < LEVEL
+            for rows, yes in zip(picked, found, strict=True)
+        )
+
+    size = rejected(chance < stated[picked])
+    low, high = binomial_interval(size, AUDITS)
+    wrong = {f"rejected, {round(100 * p)}": rejected(chance < p) / AUDITS for p in (0.9, 0.8, 0.7)}
+    return [
+        {
+            "claims": len(stated),
+            "claimed": stated.mean(),
+            "found": right.mean(),
+            "rejected": rejected(right[picked]) / AUDITS,
+            "rejected, right": size / AUDITS,
+            "low": low,
+            "high": high,
+            **wrong,
+        }
+    ]
 
 
 def _held(shipped: ShippedProblem, name: str, value: float) -> ShippedProblem:
@@ -302,6 +363,7 @@ TOOLS: dict[str, Callable[[Case], list[dict[str, Any]]]] = {
     "objective": objective,
     "focus": focus,
     "audit": audit,
+    "claims": claims,
 }
 
 
@@ -315,24 +377,20 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--models", help="A folder in which models are kept.")
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.smoke:
         args.problems, args.thresholds, args.budget, args.seeds = args.problems[:1], 5, 30, 1
-    lines = []
-    for name in args.problems:
-        rows = [
-            row
-            for seed in range(args.seeds)
-            for row in TOOLS[args.tool](case(name, seed, args, with_study=args.tool in ("audit", "focus")))
-        ]
-        means = pd.DataFrame(rows).mean().to_dict() if rows else {}
-        largest = {"largest error": max(row["error"] for row in rows)} if rows and "error" in rows[0] else {}
-        lines.append({"problem": name, "cases": len(rows), **means, **largest})
-        print(f"{name}: {len(rows)} cases", flush=True)
-    frame = pd.DataFrame(lines)
-    print(f"\n| {' | '.join(frame.columns)} |\n|{'---|' * len(frame.columns)}")
-    for line in frame.itertuples(index=False):
-        print(f"| {' | '.join(value if isinstance(value, str) else f'{value:.4g}' for value in line)} |")
+    measured = Rows(args.out)
+    for seed in range(args.seeds):
+        for name in args.problems:
+            if measured.has(args.tool, name, seed):
+                continue
+            rows = TOOLS[args.tool](case(name, seed, args, with_study=args.tool in ("audit", "focus")))
+            means = pd.DataFrame(rows).mean().to_dict() if rows else {}
+            largest = {"largest error": max(row["error"] for row in rows)} if rows and "error" in rows[0] else {}
+            measured.add(args.tool, name, seed, {"cases": len(rows), **means, **largest})
+    print(f"\n{args.tool}\n\n{measured.table(args.tool, args.problems, range(args.seeds), ('cases', 'claims'))}")
 
 
 if __name__ == "__main__":

@@ -176,9 +176,10 @@ class Model(Fitted):
     def reach(self, thresholds: Mapping[str, float] | None = None) -> pd.DataFrame:
         """Return how far each limit can go, the others held: one row for each movable limit, by name.
 
-        Columns: limit, the value asked for; strictest, the strictest value in its range that can be met with the stated
-        probability; gains_until, the value from which on relaxing gains nothing; gains_at_end, whether the limit still gains at
-        the end of its range, which gains_until then is. Both are NaN where no value of this limit makes the others reachable.
+        Columns: limit, the value asked for; strictest, the strictest value in its range (or as asked for, outside of it) that can
+        be met with the stated probability; gains_until, the value from which on relaxing gains nothing; gains_at_end, whether the
+        limit still gains at the end of its range, which gains_until then is. Both are NaN where no value of this limit makes the
+        others reachable.
         """
         return reach(self, self._one(thresholds))
 

@@ -10,11 +10,20 @@ from dataclasses import asdict
 import pytest
 from scipy.optimize import minimize
 
-from cbabo import Model, Price, Settings
+from cbabo import Constraint, Integer, Model, Objective, Price, Problem, Real, Settings
 from cbabo.answering import predict as predicting
 from cbabo.answering.prices import Prices
 from learned import QUICK, model_of
-from simulators import lattice, mirrored, simulate_lattice, simulate_mirrored, simulate_valley, valley
+from simulators import (
+    bar,
+    lattice,
+    mirrored,
+    simulate_bar,
+    simulate_lattice,
+    simulate_mirrored,
+    simulate_valley,
+    valley,
+)
 
 SOLVER = Settings.default().replace(library=32)
 BOTH, ONE = {"c": 1.0, "g": 0.0}, {"c": 1.0, "g": -1.0}
@@ -99,12 +108,61 @@ def test_without_continuous_variables_prices_are_quotients_to_the_next_change() 
     model = model_of(lattice(), simulate_lattice, 12, SOLVER)
     answer = model.predict({"c": 1.0})
     price = answer.prices["c"]
-    assert price.low == 1.0
+    assert price.low == pytest.approx(answer.outputs["c"].mean, abs=1e-3)  # Stricter, another design is best.
     before, after = (model.predict({"c": price.high + off}).objective.mean for off in (-0.03, 0.03))
     assert before == pytest.approx(answer.objective.mean)
     assert after < before
     assert price.value == pytest.approx((before - after) / (price.high - 1.0), rel=0.01)
     assert model.predict({"c": 4.0}).prices["c"].value == 0.0
+
+
+@pytest.fixture(scope="module")
+def stepped() -> Model:
+    """A width, and a whole number whose price the second limit is: each step costs half a unit less."""
+    problem = Problem(
+        "stepped",
+        [Real("w", 0.0, 1.0), Integer("n", 0, 3)],
+        Objective("cost"),
+        [Constraint("stress", low=0.6, high=1.5), Constraint("noise", low=0.0, high=3.0)],
+    )
+    return model_of(problem, simulate_stepped, 40, SOLVER)
+
+
+def simulate_stepped(point: dict[str, float]) -> dict[str, float]:
+    w, n = point["w"], point["n"]
+    return {"cost": 2.5 + w + 0.2 * w**2 - 0.5 * n, "stress": 1.5 - w + 0.1 * w**2, "noise": n + 0.1 * w}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(("stress", "noise"), [(0.9, 1.4), (1.2, 0.6), (1.0, 1.9)])
+def test_where_a_whole_number_jumps_a_price_is_the_quotient_to_the_jump(
+    stepped: Model, stress: float, noise: float, fast: bool
+) -> None:
+    answer = stepped.predict_many([{"stress": stress, "noise": noise}], fast=fast).answer(0)
+    n, w = answer.point["n"], answer.point["w"]
+    price = answer.prices["noise"]
+    assert price.high == pytest.approx(n + 1 + 0.1 * w, abs=2e-3)
+    assert price.value == pytest.approx(0.5 / (price.high - noise), rel=0.01)
+    assert price.low == pytest.approx(n + 0.1 * w, abs=0.02)
+
+
+def test_prices_end_where_another_label_is_best() -> None:
+    model = model_of(bar(), simulate_bar, 40, SOLVER)
+    before, after = (model.predict({"stress": limit}) for limit in (0.9, 1.1))
+    assert (before.point["material"], after.point["material"]) == ("titanium", "aluminium")
+    # Titanium holds nothing back here, and aluminium draws level without a jump: relaxing gains nothing up to there.
+    assert before.prices["stress"].value == 0.0
+    change = before.prices["stress"].high
+    assert after.prices["stress"].low == pytest.approx(change, abs=2e-3)
+    labels = [model.predict({"stress": change + off}).point["material"] for off in (-0.01, 0.01)]
+    assert labels == ["titanium", "aluminium"]
+
+
+def test_no_price_holds_beyond_what_can_be_met(model: Model) -> None:
+    for limits in (BOTH, {"c": 0.05, "g": -0.7}, {"c": 0.05, "g": 0.3}, {"c": -0.1, "g": 0.0}):
+        prices, reach = model.predict(limits).prices, model.reach(limits)
+        assert prices["c"].low >= reach.loc["c", "strictest"] - 1e-9
+        assert prices["g"].high <= reach.loc["g", "strictest"] + 1e-9
 
 
 def test_the_papers_method_has_prices_too() -> None:

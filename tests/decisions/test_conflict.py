@@ -146,3 +146,28 @@ def test_wrong_questions_get_one_sentence(model: Model, given: dict[str, Any], w
     with pytest.raises(InputError, match=r"^ways_out: [^\n]*$") as caught:
         model.ways_out(TORN, **given)
     assert words in str(caught.value)
+
+
+STRICT = (
+    TORN,
+    {"stress": 0.25, "mass": 0.3, "quiet": 0.95, "temperature": 0.9},
+    {"stress": 0.6, "mass": 1.9, "quiet": 0.99, "temperature": 1.0},
+    {"stress": -0.2, "mass": 1.0, "quiet": -0.3, "temperature": 1.0},
+)
+
+
+@pytest.mark.parametrize("limits", STRICT)
+def test_where_limits_cannot_be_met_the_design_is_one_for_the_closest_that_can(
+    model: Model, limits: dict[str, float]
+) -> None:
+    answer = model.predict(limits)
+    assert answer.status == "unreachable"
+    closest = answer.closest_thresholds
+    assert closest is not None
+    true = simulate(answer.point)
+    for c in model.problem.box.movable:
+        sign = 1.0 if c.sense == "<=" else -1.0
+        assert sign * (true[c.name] - closest[c.name]) <= 2e-3 * c.scale
+    met = model.predict(closest)
+    assert met.status in ("predicted", "verified")
+    assert met.closest_thresholds is None

@@ -7,6 +7,8 @@ import pytest
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
 from cbabo.errors import InputError
+from cbabo.numerics.arrays import FloatArray
+from cbabo.solver.continuous import Solver, SolverAnswer
 from learned import QUICK, model_of
 
 SMALL = Settings.default().replace(library=16, initial_evaluations=15)
@@ -118,3 +120,17 @@ def test_discrete_variables_are_fixed_at_legal_values() -> None:
     found = model_of(mixed, steps, 20, SMALL).freeze([{"c": 0.35}, {"c": 0.75}]).set_index("variable")
     assert found.loc["a", "value"] in (0.0, 0.3, 1.0)
     assert found.loc["b", "value"] == 7.0
+
+
+def test_limits_that_the_solver_alone_does_not_meet_are_not_lost(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full answers are also measured designs, and designs that were solved for other limits."""
+    limits = [{"c": 0.3}, {"c": 0.7}]
+    expected = model.freeze(limits)
+
+    def failing(self: Solver, bound: FloatArray, probability: float) -> SolverAnswer:
+        return SolverAnswer(np.array([0.9, 0.0]), 0.0, 0.0)
+
+    monkeypatch.setattr(Solver, "predict", failing)
+    found = model.freeze(limits)
+    assert (found["lost"] == 0.0).all()
+    assert found["cost"].tolist() == pytest.approx(expected["cost"].tolist(), abs=0.1)

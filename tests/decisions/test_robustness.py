@@ -146,6 +146,47 @@ def test_the_largest_box_keeps_the_probability(model: Model) -> None:
     assert found.to_frame()["variable"].tolist() == ["x1", "x2"]
 
 
+def test_boxes_end_at_the_bounds_of_the_variables(model: Model) -> None:
+    """The answer to these limits has x1 at its lower bound."""
+    at = {"c1": 1.5, "c2": 0.0}
+    found = model.tolerances(at, give=0.2, probability=0.95)
+    frame = found.to_frame().set_index("variable")
+    assert (frame["low"] >= 0.0).all()
+    assert (frame["high"] <= 1.0).all()
+    assert frame.loc["x1", "low"] == 0.0
+    assert frame.loc["x1", "value"] - frame.loc["x1", "tolerance"] < 0.0
+    uniform = np.random.default_rng(0).uniform(frame["low"], frame["high"], size=(20_000, 2))
+    point = np.array([found.answer.point["x1"], found.answer.point["x2"]])
+    assert share(found.answer.point, uniform - point, at) == pytest.approx(found.answer.probability_feasible, abs=0.02)
+
+
+ROOTED = Problem(
+    "rooted",
+    [Real("a", 0.0, 1.0), Real("b", 0.0, 1.0)],
+    Objective("f"),
+    [Constraint("c", low=0.0, high=1.0), Constraint("root", low=0.2, high=1.3)],
+    derived={"f": "sqrt(a - 0.2) + (1 - b)**2", "root": "sqrt(a - 0.2) + b"},
+)
+
+
+@pytest.mark.parametrize("made", [{"scatter": {"a": 0.02}}, {"tolerance": {"a": 0.05}}])
+def test_a_design_of_which_a_formula_has_no_value_obeys_nothing(made: dict[str, dict[str, float]]) -> None:
+    model = model_of(ROOTED, lambda p: {"c": 1.0 - p["a"] * p["b"]}, 40, SMALL)
+    limits = {"c": 0.9, "root": 1.0}
+    assert model.predict(limits).point["a"] < 0.25
+    answer = model.predict(limits, **made)  # type: ignore[arg-type]
+    random = np.random.default_rng(0)
+    by = random.normal(size=20_000) * 0.02 if "scatter" in made else random.uniform(-0.05, 0.05, size=20_000)
+    a, b = answer.point["a"] + by, answer.point["b"]
+    with np.errstate(invalid="ignore"):
+        root = np.sqrt(a - 0.2) + b
+        found = float(np.mean((1.0 - a * b <= limits["c"]) & (root <= limits["root"])))
+    assert answer.status == "predicted"
+    assert found == pytest.approx(answer.probability_feasible, abs=0.01)
+    assert answer.outputs["root"].mean == pytest.approx(float(np.nanmean(root)), abs=0.01)
+    assert answer.objective.mean == pytest.approx(float(np.nanmean(root)) - b + (1.0 - b) ** 2, abs=0.01)
+
+
 def test_costly_variables_get_wider_tolerances(model: Model) -> None:
     found = model.tolerances(AT, {"x2": 3.0}, give=0.05)
     assert found.shares["x2"] == pytest.approx(3.0 * found.shares["x1"])

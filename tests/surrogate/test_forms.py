@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from shapes import tensors
@@ -64,6 +65,20 @@ def test_where_values_crowd_at_an_end_near_the_limits_they_are_told_apart_in_the
         for f in (forms, plain)
     ]
     assert error[0] < 0.8 * error[1]
+
+
+def test_an_output_that_is_the_same_in_most_designs_is_not_warped_by_rounding() -> None:
+    """Most designs lie where a limit binds: there the output is one value, but for the last bit."""
+    x = inputs(60)
+    x[:40] = torch.tensor([0.5, 1.0], dtype=torch.float64)
+    x[:40, 1] -= 1e-3 * torch.rand(40, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    y = -0.7025 + (x[:, :1] - 0.5) * (1.0 + 0.3 * x[:, 1:])
+    y[:20] = float(np.nextafter(-0.7025, 0.0))
+    forms = chosen(x, y)
+    assert not bool(forms.warp.curved) or float(forms.warp.width) > 1e-9
+    at = inputs(20) * 0.9
+    mean = forms.warp.inverse(forms.fit(x, y, None).mean(at))
+    assert bool(((mean + 0.7025).abs() < 2.0).all())
 
 
 def test_a_kinked_output_gets_the_rougher_kernel() -> None:

@@ -43,7 +43,10 @@ class Price:
     std: float
     """Its standard deviation by the model's uncertainty."""
     low: float
-    """The lowest value of the limit, the others held, up to which the same limits bind; it never leaves the limit's range."""
+    """The lowest value of the limit, the others held, up to which the same limits bind and discrete variables keep their values.
+
+    It never leaves the limit's range, nor what can be met. Of a price that is a quotient to the next jump, the jump is the end.
+    """
     high: float
     """The highest such value."""
 

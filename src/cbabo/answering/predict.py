@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cbabo.answering.answers import Answer, Estimate, Price, Status
-from cbabo.answering.prices import Prices, Values, price_limits
+from cbabo.answering.prices import Asked, Prices, price_limits
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.problem import Problem
@@ -222,12 +222,14 @@ class Answers:
             return {}
         fitted, query, x, aim = self.fitted, self.query.row(i), self.x[i].numpy(), self.designs.aim
 
-        def objective(asked: Query) -> Values:
-            found = predict_many(fitted, asked, probability=aim, fast=True)
+        def ask(query: Query, *, fast: bool) -> Asked:
+            found = predict_many(fitted, query, probability=aim, fast=fast)
             mean, std = (part[:, 0] for part in found.moments)
-            return np.where(found.reachable, mean, fitted.problem.objective.sign * np.inf), std
+            return Asked(
+                np.where(found.reachable, mean, fitted.problem.objective.sign * np.inf), std, found.designs.x.numpy()
+            )
 
-        return Prices(query.box.names, lambda: price_limits(fitted, query, x, objective))
+        return Prices(query.box.names, lambda: price_limits(fitted, query, x, aim, ask))
 
     def _doubts(self, i: int) -> list[str]:
         """Say why a measured design is not verified."""
@@ -243,13 +245,12 @@ class Answers:
     def _closest(self, i: int) -> Mapping[str, float] | None:
         assert self.designs.aim is not None
         asked, fitted, box = self.query.theta[i], self.fitted, self.query.box
-        library = fitted.fast_map.library if isinstance(fitted.settings, DefaultSettings) else None
-        with one_thread():
-            search = Reaching(fitted.solver, library, self.designs.aim)
-            some = [
-                t for t in (fitted.solver.closest(asked, search.probability), search.closest(asked)) if t is not None
-            ]
-        theta = min(some, key=lambda t: float(np.linalg.norm(t - asked)), default=None)
+        theta = self.designs.closest.get(i)
+        if theta is None:
+            library = fitted.fast_map.library if isinstance(fitted.settings, DefaultSettings) else None
+            with one_thread():
+                met = Reaching(fitted.solver, library, self.designs.aim).closest(asked)
+            theta = None if met is None else met.theta
         return None if theta is None else box.named(box.from_theta(theta[None])[0])
 
     @cached_property

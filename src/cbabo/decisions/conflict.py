@@ -133,7 +133,7 @@ def _only(asked: FloatArray, relaxed: FloatArray, held: list[int]) -> FloatArray
 def _by_need(search: Reaching, asked: FloatArray) -> list[int]:
     """Return the limits in the order in which dropping them is tried: those first that need not move."""
     met = search.closest(asked)
-    moved = np.zeros_like(asked) if met is None else met - asked
+    moved = np.zeros_like(asked) if met is None else met.theta - asked
     return [int(j) for j in np.argsort(moved, kind="stable")]
 
 

@@ -21,11 +21,12 @@ import numpy as np
 import pandas as pd
 import torch
 
+from cbabo.answering.predict import predict_many
 from cbabo.decisions.aims import aimed_probability
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.query import Query
-from cbabo.domain.space import Real
+from cbabo.domain.space import Discrete, Integer, Real
 from cbabo.errors import InputError, shown
 from cbabo.methods.method import Fitted
 from cbabo.numerics.arrays import FloatArray
@@ -33,7 +34,8 @@ from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child_seed
 from cbabo.numerics.slsqp import Region
 from cbabo.numerics.threads import one_thread
-from cbabo.solver.continuous import Solver
+from cbabo.numerics.tolerances import SAME_DESIGN
+from cbabo.solver.continuous import Solver, SolverAnswer
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class FreezeTuning:
     """Values that are tried at first."""
     still: float = 1e-4
     """Of its range: a variable that moves less is fixed at its median at once."""
+    equal: float = 1e-6
+    """Of the standardised objective: a design that costs less is as good as the answer."""
     short: float = 0.01
     """By how much a solved answer may miss the probability asked for: margins that have not settled are no reason to call a
     threshold unreachable."""
@@ -102,8 +106,10 @@ class _Held:
         bounds: list[FloatArray] = []
         designs: list[FloatArray] = []
         values: list[float] = []
-        for bound in solver.bound(query.theta):
+        for i, bound in enumerate(solver.bound(query.theta)):
             answer = solver.predict(bound, aim)
+            if answer.probability < aim - TUNING.short:
+                answer = _otherwise(fitted, query.row(i), aim, answer)
             std = solver.pointwise.std(answer.x)[solver.output]
             lam = np.zeros(len(bound)) if answer.multipliers is None else answer.multipliers
             if answer.probability < aim - TUNING.short:
@@ -199,12 +205,31 @@ class _Held:
         low[at] = high[at] = place
         costs, designs = np.full(len(self.x), np.inf), self.x.copy()
         for i, (bound, x) in enumerate(zip(self.bound, self.x, strict=True)):
+            if np.abs(x[at] - place).max() <= SAME_DESIGN:  # It is what the answer has.
+                costs[i] = 0.0
+                continue
             start = x.copy()
             start[at] = place
-            found = _solved(self.solver, bound, start, Region(low, high))
+            found = self._with_the_others_held(bound, start, (low, high), self.value[i]) or _solved(
+                self.solver, bound, start, Region(low, high)
+            )
             if found is not None:
                 designs[i], costs[i] = found[0], max(0.0, found[1] - self.value[i])
         return costs, designs
+
+    def _with_the_others_held(
+        self, bound: FloatArray, start: FloatArray, ends: tuple[FloatArray, FloatArray], value: float
+    ) -> tuple[FloatArray, float] | None:
+        """Return the design with all other discrete variables as they are, if it is as good as the answer."""
+        variables = self.fitted.problem.variables
+        if not any(isinstance(v, Integer | Discrete) for v in variables) or not any(
+            isinstance(v, Real) for v in variables
+        ):
+            return None  # Labels are held by every search.
+        free = self.fitted.problem.space.continuous
+        region = Region(np.where(free, ends[0], start), np.where(free, ends[1], start))
+        found = self.solver.solve(bound, start, region)
+        return (found.x, found.objective) if found.feasible and found.objective <= value + TUNING.equal else None
 
     def _natural(self, x: FloatArray, base: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much the objective is worse at designs x than at others (m x d each), natural units, and deviations."""
@@ -217,6 +242,16 @@ class _Held:
         (mean, std), (other, other_std) = (([part[:, 0].numpy() for part in both]) for both in moments)
         same = np.abs(x - base).max(axis=1, initial=0.0) == 0.0
         return sign * (mean - other), np.where(same, 0.0, np.hypot(std, other_std))
+
+
+def _otherwise(fitted: Fitted, query: Query, aim: float, answer: SolverAnswer) -> SolverAnswer:
+    """Return the full answer to a query with one row, which may be a measured design, where the solver by itself finds none."""
+    found = predict_many(fitted, query, probability=aim)
+    if not found.reachable[0]:
+        return answer
+    x = found.x.numpy()[0]
+    at = fitted.solver.at(fitted.solver.bound(query.theta)[0], x)
+    return SolverAnswer(x, at.objective, float(found.probability_feasible[0]))
 
 
 def _solved(solver: Solver, bound: FloatArray, start: FloatArray, region: Region) -> tuple[FloatArray, float] | None:

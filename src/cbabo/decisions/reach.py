@@ -28,6 +28,9 @@ class ReachTuning:
     gain: float = 1e-6
     """Gain of the standardised objective that counts as none: the last gains shrink with the square of the distance, so that more
     would end far before them."""
+    margins: float = 1e-3
+    """Of the standardised objective: what the margins of a prediction may cost against a measured design, which has none. Nearly
+    as good designs have other values of their outputs, so that predictions are compared with each other where possible."""
     end: float = 1e-3
     """Of the range: a limit that gains up to here gains up to its end."""
 
@@ -52,7 +55,7 @@ def reach(fitted: Fitted, query: Query) -> pd.DataFrame:
     """Return how far each limit of a query with one row can go; the columns are those of `Model.reach`."""
     search, theta, box = reaching(fitted, "reach"), query.theta[0], query.box
     with one_thread():
-        strictest = [_strictest(search, theta, j) for j in range(len(theta))]
+        strictest = [search.strictest_alone(theta, j) for j in range(len(theta))]
         relaxed = _relaxed(fitted, search, query)
         enough = [None if best is None else _enough(search, theta, j, best) for j, best in enumerate(relaxed)]
     first, last = (
@@ -79,10 +82,6 @@ def _only(theta: FloatArray, j: int) -> tuple[FloatArray, FloatArray, FloatArray
     return cost, low, high
 
 
-def _strictest(search: Reaching, theta: FloatArray, j: int) -> Met | None:
-    return search.least(theta, *_only(theta, j))
-
-
 def _enough(search: Reaching, theta: FloatArray, j: int, relaxed: Solution) -> Met | None:
     """Return the strictest value of one limit with which the objective is that of its most relaxed value."""
     some = search.least(theta, *_only(theta, j), objective=relaxed.objective + TUNING.gain, near=relaxed.x)
@@ -99,8 +98,10 @@ def _relaxed(fitted: Fitted, search: Reaching, query: Query) -> list[Solution | 
     found: list[Solution | None] = []
     for j, (bound, x) in enumerate(zip(solver.bound(theta), answers.x.numpy(), strict=True)):
         some = [solver.at(bound, x)] if answers.reachable[j] else []
-        if j in answers.measured:  # A prediction close by may be better, and its margins are known.
+        if j in answers.measured:  # A prediction close by is no worse but for its margins.
             solved = solver.predict_from(bound, x, search.probability)
-            some += [solver.at(bound, solved.x)] if solved.probability >= search.aim else []
+            near = solver.at(bound, solved.x)
+            if solved.probability >= search.aim and near.objective <= some[0].objective + TUNING.margins:
+                some = [near]
         found.append(min(some, key=lambda s: s.objective, default=None))
     return found

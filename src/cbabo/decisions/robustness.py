@@ -22,7 +22,7 @@ from cbabo.domain.query import Query
 from cbabo.methods.designs import legal_designs
 from cbabo.methods.method import Designs, Fitted
 from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.slsqp import CUBE
+from cbabo.numerics.slsqp import Region
 from cbabo.numerics.threads import one_thread
 from cbabo.numerics.tolerances import BOUND_SLACK
 
@@ -37,6 +37,11 @@ class RobustTuning:
     """Of the probability: closer to what is asked for, and not below, the search ends."""
     levels: tuple[float, float] = (1e-4, 1.0 - 1e-6)
     """Least and largest level of one requirement."""
+    retreat: float = 4.0
+    """How far a design moves away from designs that formulas give no value, as a multiple of the distance between the mean of
+    those that have one and the mean of all."""
+    share_of_move: float = 0.1
+    """Of the largest component of that movement: smaller ones are chance."""
     slack: float = 2e-3
     """By how much the probability may miss what was asked for and still count as reached: the error of the sampling."""
 
@@ -93,16 +98,26 @@ def _search(fitted: Fitted, scatter: Scatter, bound: FloatArray, start: FloatArr
     """Solve with margins from one start, until the probability is the one asked for."""
     solver = fitted.solver
     best = last = design_at(fitted, scatter, bound, start)
-    level = aim
+    level, low, high = aim, np.zeros_like(start), np.ones_like(start)
     for _ in range(TUNING.rounds):
-        before = last.probability
+        before, x = last.probability, last.x
+        if last.made.valid.mean() < 1.0 - 0.5 * (
+            1.0 - aim
+        ):  # No margin keeps a distance from where formulas have no value.
+            away = last.made.away(x)
+            clear = np.abs(away) > TUNING.share_of_move * np.abs(away).max(initial=0.0)
+            x = np.clip(x + TUNING.retreat * away, 0.0, 1.0)
+            low, high = np.where(clear & (away > 0), x, low), np.where(clear & (away < 0), x, high)
         margin = last.made.margins(solver, last.x, level) + BOUND_SLACK
-        solved = solver.within(bound - margin, last.x, CUBE)[0]
+        region = Region(low, high)
+        solved = solver.within(bound - margin, x, region)[0]
+        if not solved.feasible and (low.any() or (high < 1.0).any()):  # The least violating design may lie outside.
+            solved = solver.nearest(bound - margin, x, np.ones_like(bound), region)
         last = design_at(fitted, scatter, bound, snapped_design(fitted, solved.x))
         best = _better(best, last, aim)
         if solved.feasible and abs(last.probability - aim) <= TUNING.settled:
             break
-        if not solved.feasible and abs(last.probability - before) <= TUNING.settled:
+        if not solved.feasible and abs(last.probability - before) <= TUNING.settled and last.made.valid.mean() >= aim:
             break  # Margins can no longer be kept, and more of the same does not help.
         more = _logit(aim + 0.5 * TUNING.settled) - _logit(last.probability)
         level = float(np.clip(_expit(_logit(level) + more), *TUNING.levels))
@@ -112,7 +127,7 @@ def _search(fitted: Fitted, scatter: Scatter, bound: FloatArray, start: FloatArr
 def design_at(fitted: Fitted, scatter: Scatter, bound: FloatArray, x: FloatArray) -> RobustDesign:
     """Return a design (d) with what is made of it."""
     made = Made.of(fitted, scatter, x)
-    return RobustDesign(x, made, float(fitted.solver.goal * made.z[:, 0].mean()), made.probability(bound))
+    return RobustDesign(x, made, fitted.solver.goal * made.objective, made.probability(bound))
 
 
 def as_answer(fitted: Fitted, query: Query, scatter: Scatter, found: RobustDesign, aim: float) -> Answer:

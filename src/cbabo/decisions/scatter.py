@@ -7,16 +7,19 @@ Symbols and shapes, in units of the standardised outputs, as in `solver.continuo
 
 The probability of feasibility is the mean over the samples of the probability that the design obeys its limits there: it contains
 the scatter and the surrogates' uncertainty, with their curvature and with what outputs have in common. A variable never leaves
-its bounds: what would be made beyond them is made there.
+its bounds: with normal scatter, what would be made beyond them is made there; an interval of tolerances ends there. A design of
+which a formula has no value obeys nothing, and does not count in means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cbabo.answering.answers import Estimate
@@ -29,6 +32,7 @@ from cbabo.numerics.arrays import FloatArray, is_number
 from cbabo.numerics.quasirandom import sobol
 from cbabo.numerics.seeding import child_seed
 from cbabo.solver.continuous import Solver
+from cbabo.surrogate.formulas import LARGEST
 from cbabo.surrogate.limits import student_probability, student_quantile
 
 
@@ -83,7 +87,12 @@ class Scatter:
         made, nominal = np.repeat(x[None], len(self.deviations), axis=0), space.natural(x[None])[0]
         for variable, at, value, by in zip(space.variables, space.columns, nominal, self.deviations.T, strict=True):
             if not isinstance(variable, Categorical) and np.abs(by).max() > 0.0:
-                natural = np.clip(value + by, float(variable.low), float(variable.high))
+                low, high = float(variable.low), float(variable.high)
+                natural = np.clip(value + by, low, high)
+                half = self.uniform.get(variable.name)
+                if half is not None and not low <= value - half <= value + half <= high:
+                    first, last = max(low, value - half), min(high, value + half)
+                    natural = first + 0.5 * (by / half + 1.0) * (last - first)
                 made[:, at] = np.clip(variable.to_unit(natural), 0.0, 1.0)
         return made
 
@@ -97,24 +106,45 @@ class Made:
     """m x q."""
     s: FloatArray
     """m x q."""
+    x: FloatArray
+    """m x d, what is made."""
 
     @classmethod
     def of(cls, fitted: Fitted, scatter: Scatter, x: FloatArray) -> Made:
         """Predict what is made of a nominal design (d)."""
-        predictor = fitted.posterior.predictor
+        predictor, made = fitted.posterior.predictor, scatter.around(x)
         with torch.no_grad():
-            mean, std = predictor.mean_and_std(torch.from_numpy(scatter.around(x)))
-        return cls(fitted, ((mean - predictor.centre) / predictor.scale).numpy(), (std / predictor.scale).numpy())
+            mean, std = predictor.mean_and_std(torch.from_numpy(made))
+        return cls(fitted, ((mean - predictor.centre) / predictor.scale).numpy(), (std / predictor.scale).numpy(), made)
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """Where (m) all derived outputs have a value; all are counted where none has, because something must be shown."""
+        formulas = self.fitted.posterior.formulas
+        if formulas is None:
+            return np.ones(len(self.z), dtype=np.bool_)
+        found = (np.abs(self.z[:, formulas.derived]) < LARGEST).all(axis=1)
+        return np.asarray(found if found.any() else ~found)
 
     def probability(self, bound: FloatArray) -> float:
-        """Return the probability that what is made obeys bounds (r)."""
+        """Return the probability that what is made obeys bounds (r); a design of which a formula has no value does not."""
         solver = self.fitted.solver
-        return float(solver.joint(np.repeat(bound[None], len(self.z), axis=0), self.z, self.s).mean())
+        chance = solver.joint(np.repeat(bound[None], len(self.z), axis=0), self.z, self.s)
+        return float(np.where(self.valid, chance, 0.0).mean())
+
+    @property
+    def objective(self) -> float:
+        """The mean of the standardised objective where it has a value."""
+        return float(self.z[self.valid, 0].mean())
+
+    def away(self, x: FloatArray) -> FloatArray:
+        """Return in which direction (d), and about how far, a nominal design (d) moves away from designs without a value."""
+        return np.asarray(self.x[self.valid].mean(axis=0) - self.x.mean(axis=0))
 
     def estimates(self) -> dict[str, Estimate]:
         """Return means and standard deviations of all outputs, natural units, scatter and uncertainty together."""
-        s = self.fitted.posterior.predictor
-        mean, std = torch.from_numpy(self.z) * s.scale + s.centre, torch.from_numpy(self.s) * s.scale
+        s, valid = self.fitted.posterior.predictor, torch.from_numpy(self.valid)
+        mean, std = (torch.from_numpy(self.z) * s.scale + s.centre)[valid], (torch.from_numpy(self.s) * s.scale)[valid]
         natural, deviation = (part.numpy() for part in self.fitted.posterior.natural(mean, std))
         total = np.sqrt(natural.var(axis=0) + np.square(deviation).mean(axis=0))
         names = self.fitted.problem.outputs
@@ -122,7 +152,7 @@ class Made:
 
     def margins(self, solver: Solver, x: FloatArray, level: float) -> FloatArray:
         """Return what each requirement (r) must keep from its bound, at the nominal design (d), to be obeyed with this level."""
-        y, s = solver.sign * self.z[:, solver.output], self.s[:, solver.output]
+        y, s = solver.sign * self.z[self.valid][:, solver.output], self.s[self.valid][:, solver.output]
         nominal = solver.sign * solver.pointwise.mean_and_jacobian(x)[0][solver.output]
         return np.asarray(_quantile(y, s, level) - nominal)
 

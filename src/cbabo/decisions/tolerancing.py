@@ -66,6 +66,8 @@ class Tolerances:
     """How far each variable could go if all others were met exactly, at the same design, in its unit."""
     cost: float
     """By how much the mean objective of the box is worse than that of the answer without tolerances, as a share of it."""
+    bounds: Mapping[str, tuple[float, float]]
+    """The bounds of the variables, at which the box ends."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each variable."""
@@ -74,8 +76,8 @@ class Tolerances:
                 "variable": name,
                 "value": self.answer.point[name],
                 "tolerance": width,
-                "low": self.answer.point[name] - width,
-                "high": self.answer.point[name] + width,
+                "low": max(self.answer.point[name] - width, self.bounds[name][0]),
+                "high": min(self.answer.point[name] + width, self.bounds[name][1]),
                 "share": self.shares[name],
                 "alone": self.alone[name],
             }
@@ -151,6 +153,11 @@ class _Search:
             {name: width / ranges[name] for name, width in widths.items()},
             {name: self._alone(name, TUNING.widest * ranges[name], best) for name in widths},
             (self._objective(best) - base) / max(abs(base), np.finfo(float).tiny),
+            {
+                v.name: (float(v.low), float(v.high))
+                for v in self.fitted.problem.variables
+                if v.name in widths and not isinstance(v, Categorical)
+            },
         )
 
     def _alone(self, name: str, high: float, best: RobustDesign) -> float:

@@ -131,7 +131,8 @@ class DefaultMethod:
         designs, rows = torch.from_numpy(x), list(measured)
         legal = legal_designs(fitted.problem, designs)
         legal[rows] = designs[rows]  # What was measured obeyed all relations, to the last bit.
-        return Designs(legal, measured, aim, fast)
+        closest = {i: f.closest for i, f in enumerate(found) if f.closest is not None}
+        return Designs(legal, measured, aim, fast, closest)
 
     def refine(
         self,

@@ -7,7 +7,7 @@ A method proposes evaluations, answers thresholds, refines one answer and ranks 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -51,6 +51,8 @@ class Designs:
     """The probability of feasibility that was aimed at; None where the method aims at none."""
     fast: bool = False
     """Whether they are fast answers, of which full ones may differ."""
+    closest: Mapping[int, FloatArray] = field(default_factory=dict)
+    """The nearest thresholds (k, normalised) that can be met, by the number of an answer whose own cannot be met."""
 
 
 @dataclass(frozen=True, eq=False)

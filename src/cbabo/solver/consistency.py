@@ -8,7 +8,8 @@ Symbols and shapes, in units of the standardised outputs, as in `continuous`; b 
 A solver may end in a worse optimum for one threshold than for its neighbour. A design that was solved for stricter limits obeys
 looser ones at least as probably, so that it may answer them too: an answer is replaced by the best design of the pool that is
 better, is probable enough, and is at least as probable for these limits as for its own. Limits that the solver cannot meet are
-searched for once more from designs that lie apart (see `reaching`).
+searched for once more from designs that lie apart (see `reaching`). Where that finds none, the answer is the most probable design
+if it is more likely than not to obey them, else a design for the closest limits that can be met.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from cbabo.domain.query import Query
 from cbabo.numerics.arrays import FloatArray
-from cbabo.numerics.tolerances import PROBABILITY_SLACK
+from cbabo.numerics.tolerances import PROBABILITY_SLACK, SAME_DESIGN
 from cbabo.solver.continuous import Solver, SolverAnswer
 from cbabo.solver.library import FastMap
 from cbabo.solver.reaching import Reaching
@@ -34,6 +35,8 @@ class ConsistencyTuning:
     """Least gain of the objective, in standardised units, for which an answer is replaced: less is rounding."""
     rows: int = 256
     """Answers that are compared with the pool at a time, which bounds the memory."""
+    likely: float = 0.5
+    """Probability from which on a design that has less than asked for stays the answer: it is likely to obey the limits."""
 
 
 TUNING = ConsistencyTuning()
@@ -51,7 +54,9 @@ def full_answers(fast_map: FastMap, query: Query, probability: float) -> tuple[S
         if enough and better.objective < found[i].objective - TUNING.gain:
             found[i] = replace(better, measured=solver.measured_row(better.x))
     replaced += _met_otherwise(fast_map, query, found, probability)
-    return consistent(fast_map, query, found, probability) if replaced else tuple(found)
+    found = list(consistent(fast_map, query, found, probability)) if replaced else found
+    _bring_close(fast_map, query, found, probability)
+    return tuple(found)
 
 
 def _met_otherwise(fast_map: FastMap, query: Query, found: list[SolverAnswer], probability: float) -> list[int]:
@@ -70,6 +75,19 @@ def _met_otherwise(fast_map: FastMap, query: Query, found: list[SolverAnswer], p
         found[i] = replace(better, measured=solver.measured_row(better.x))
         replaced.append(i)
     return replaced
+
+
+def _bring_close(fast_map: FastMap, query: Query, found: list[SolverAnswer], probability: float) -> None:
+    """Replace designs that break limits which cannot be met by designs for the closest ones that can, and state these."""
+    solver = fast_map.solver
+    for i, (bound, answer) in enumerate(zip(solver.bound(query.theta), found, strict=True)):
+        if answer.probability >= TUNING.likely or answer.probability >= probability - PROBABILITY_SLACK:
+            continue
+        met = Reaching(solver, fast_map.library, probability).closest(query.theta[i])
+        if met is not None:
+            near = SolverAnswer(met.x, solver.at(bound, met.x).objective, solver.probability(bound, met.x))
+            same = np.flatnonzero(np.abs(solver.posterior.measured.x - met.x).max(1) <= SAME_DESIGN)
+            found[i] = replace(near, measured=int(same[0]) if len(same) else None, closest=met.theta)
 
 
 def consistent(

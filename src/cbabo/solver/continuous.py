@@ -108,6 +108,8 @@ class SolverAnswer:
     """The number of the evaluation, if the answer is a measured design."""
     multipliers: FloatArray | None = None
     """r, of the solution; None where it was not solved for the objective."""
+    closest: FloatArray | None = None
+    """k, the nearest thresholds that can be met where these cannot; None where that was not looked for."""
 
 
 class Solver:

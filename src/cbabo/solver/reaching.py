@@ -13,7 +13,7 @@ of the pool that lie apart are therefore tried before anything is called unreach
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -54,6 +54,8 @@ class ReachingTuning:
     """How often that interval is halved."""
     rounding: float = 1e-9
     """Of the range: what a limit is looser than what a measured design needs, so that rounding does not break it."""
+    room: float = 1e-4
+    """Of the range: how much looser the closest limits are than where the search ends, so that asking for them finds a design."""
     steepest: float = 1e6
     """Largest theta that a design may need, which stands for all that is far away."""
 
@@ -111,10 +113,15 @@ class Reaching:
             if most >= self.aim:
                 break
         if TUNING.close <= most < self.aim:  # Unequal margins may do what equal ones, in standard deviations, cannot.
-            met = self.least(theta, nothing + 1.0, nothing, np.clip(1.0 - theta, 0.0, None), near=x)
-            found = 0.0 if met is None else solver.probability(bound[0], met.x)
-            if met is not None and found > most:
-                x, most = met.x, found
+            for squared in (False, True):
+                met = self.least(
+                    theta, nothing + 1.0, nothing, np.clip(1.0 - theta, 0.0, None), squared=squared, near=x
+                )
+                found = 0.0 if met is None else solver.probability(bound[0], met.x)
+                if met is not None and found > most:
+                    x, most = met.x, found
+                if most >= self.aim:
+                    break
         return x, most
 
     @property
@@ -152,12 +159,29 @@ class Reaching:
                 break
         return best
 
-    def closest(self, theta: FloatArray) -> FloatArray | None:
-        """Return the thresholds (k) nearest to theta that can be met, if any."""
+    def closest(self, theta: FloatArray) -> Met | None:
+        """Return the thresholds nearest to theta (k) that can be met, if any, and a design that meets them."""
         found = self.least(
             theta, np.ones_like(theta), np.zeros_like(theta), np.clip(1.0 - theta, 0.0, None), squared=True
         )
-        return None if found is None else found.theta
+        other = self.solver.closest(theta, self.probability)
+        if other is not None and (found is None or np.square(other - theta).sum() < found.cost):
+            x, chance = self.design(other)
+            if found is None or chance >= self.aim:
+                found = Met(x, other, float(np.square(other - theta).sum()))
+        if found is None:
+            return None
+        room = np.where(found.theta > theta, TUNING.room, 0.0)
+        return replace(found, theta=np.minimum(found.theta + room, np.maximum(found.theta, 1.0)))
+
+    def strictest_alone(self, theta: FloatArray, j: int) -> Met | None:
+        """Return the strictest value of one threshold in its range, or as asked for, that can be met; None if there is none.
+
+        The others are held.
+        """
+        cost, low, high = np.zeros((3, len(theta)))
+        cost[j], low[j], high[j] = 1.0, -max(theta[j], 0.0), 1.0 - theta[j]
+        return self.least(theta, cost, low, high)
 
     def needed(self, bound: FloatArray) -> FloatArray:
         """Return the thresholds (p x r) that have these bounds (p x r), of requirements whose limits move."""

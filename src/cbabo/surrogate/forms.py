@@ -54,6 +54,8 @@ class FormTuning:
     """Widths of a warp that is centred at an output's end: shares of its distance to the median and of its limits' range."""
     end_distance: float = 1.5
     """Distance of an output's end from the middle of its limits, in ranges of the limits, beyond which the end is not tried."""
+    rounding: float = 1e-12
+    """Of the spread of an output: a narrower warp is rounding, as where a limit binds in most designs, and would amplify it."""
     tolerance: float = 1e-5
     """Tolerance of the fits to the outputs as formed."""
     growth: float = 2.0
@@ -330,7 +332,7 @@ def _candidate_warps(y: Tensor, ranges: Tensor, present: Warp, min_width: Tensor
             found.append((end, torch.where(near, share * span, 0.0)))
     warps = [none]
     for centre, width in found:
-        valid = (width > 0) & width.isfinite() & centre.isfinite()
+        valid = (width > TUNING.rounding * (high - low)) & width.isfinite() & centre.isfinite()
         width = torch.maximum(width, min_width)
         warps.append(
             Warp(none.orientation, torch.where(valid, centre, none.centre), torch.where(valid, width, none.width))

@@ -416,6 +416,7 @@ def test_without_a_server_too_a_recommendation_says_why_not(
         page.locator("#proposal .worse").first.wait_for()
         found = page.locator("#proposal p.worse").all_inner_texts()
         assert page.get_by_role("button", name="Recommend").is_enabled()
+        assert page.locator("#unrounded").count() == page.locator("#proposal table").count()
     assert len(found) == len(expected)
     assert noted in found[0]
     assert found[0].split("met: ")[0] == expected[0].split("met: ")[0]

@@ -33,7 +33,7 @@ class Explorer {
     this.limits = new LimitsPanel(this.state);
     this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
     this.tradeoffs = new TradeoffPanel(this.state);
-    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish));
+    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server));
     if (this.server) {
       const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
       this.measure = new MeasurePanel(problem, this.server, current, (record) => this.#remember(record));

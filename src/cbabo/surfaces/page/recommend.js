@@ -7,9 +7,11 @@ const INTENTS = ["tighten", "lock", "loosen"];
 
 export class RecommendPanel {
   // ask: resolves to the record of a recommendation for {thresholds, intents}, by limit.
-  constructor(state, ask) {
+  // rounded: whether proposals are in round steps, as the server's are.
+  constructor(state, ask, rounded) {
     this.state = state;
     this.ask = ask;
+    this.rounded = rounded;
     this.proposal = null;
     replace(byId("intents"), ...state.problem.movable.map((c, i) => choice(c.name, i)));
     byId("propose").onclick = () => this.#propose();
@@ -64,6 +66,8 @@ export class RecommendPanel {
         effect(found.improvement), found.improvement > 0 ? " better" : "", `, feasible with ${percent(found.probability_feasible)}.`),
       ...found.warnings.map(({ warning }) => el("p", { class: "worse" }, warning)),
       el("p", { class: "note" }, "“Buys” is what each change alone does to the objective; above zero is better."),
+      this.rounded ? null : el("p", { class: "note", id: "unrounded" },
+        "Found by this file itself: limits do not move in round steps, as those of cbabo recommend and of the server do."),
     );
   }
 
