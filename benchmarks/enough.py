@@ -4,7 +4,8 @@ python benchmarks/enough.py [--problems three_truss car ...] [--seeds 1] [--unti
 
 Each study runs until it has converged to the share, or to its budget. Its answers at the 100 thresholds of the problem's file
 are then judged by the true functions: the loss is the gap to the true optimum in percent of how far the optimum moves over the
-box, and 100 for an answer that breaks a limit. A line is "kept" if the loss is below twice the figure that the study states;
+box, and 100 for an answer that breaks a limit. Thresholds that the study says cannot be met are left out, as in its figure, and
+counted. A line is "kept" if the loss is below twice the figure that the study states;
 those that spend their budget state one, too. Lines that --out holds already are not computed again. --smoke: one small problem.
 """
 
@@ -62,7 +63,9 @@ class Line:
     loss: float
     """Of its answers, by the true functions, in percent."""
     infeasible: int
-    """Answers, of 100, that break a limit."""
+    """Answers that break a limit."""
+    unreachable: int
+    """Thresholds, of 100, that are said to be out of reach."""
     kept: bool
     estimating: float
     """Seconds for one estimate, the last."""
@@ -79,21 +82,22 @@ def measured(name: str, seed: int, until: float, budget: int) -> Line:
     seconds = time.perf_counter() - began
     if stated is None:
         raise SystemExit(f"{name}: too few evaluations to say anything; raise --budget")
-    loss, infeasible = true_loss(name, study.model())
+    loss, infeasible, unreachable = true_loss(name, study.model())
     percent = [100.0 * value for value in (stated.moved, stated.gain, stated.risk, stated.figure)]
     stopped = stated.figure <= until and len(study.evaluations) < budget
     kept = loss < FACTOR * percent[-1]
     count = len(study.evaluations)
-    return Line(name, seed, 100.0 * until, count, stopped, *percent, loss, infeasible, kept, seconds)
+    return Line(name, seed, 100.0 * until, count, stopped, *percent, loss, infeasible, unreachable, kept, seconds)
 
 
-def true_loss(name: str, model: Model) -> tuple[float, int]:
-    """Return the mean loss of a model's answers in percent, and how many of them break a limit."""
+def true_loss(name: str, model: Model) -> tuple[float, int, int]:
+    """Return the mean loss of a model's answers in percent, how many of them break a limit, and how many are not counted."""
     shipped, known = problems.get(name), truth(name)
-    points = model.predict_many(known.thresholds).points
-    y = np.column_stack(shipped.evaluate_many(points))
-    feasible = shipped.problem.box.feasible(y, known.thresholds)
-    return float(np.nanmean(losses(y[:, 0], feasible, known.f, known.span))), int((~feasible).sum())
+    found = model.predict_many(known.thresholds)
+    y = np.column_stack(shipped.evaluate_many(found.points))
+    feasible, met = shipped.problem.box.feasible(y, known.thresholds), found.reachable
+    loss = losses(y[:, 0], feasible, known.f, known.span)[met]
+    return float(np.nanmean(loss)), int((~feasible & met).sum()), int((~met).sum())
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def study_of(name: str, seed: int, budget: int, settings: Settings | None = None
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return study_of(NAME, 0, 60)
+    return study_of(NAME, 2, 60)
 
 
 @pytest.fixture(scope="module")
