@@ -32,9 +32,9 @@ PROBLEM = Problem(
     ],
     Objective("fuel", unit="t"),
     [
-        Constraint("overstress", "<=", low=-0.6, high=0.0),
+        Constraint("overstress", "<=", low=-0.5, high=0.0),
         Constraint("missing_lift", "<=", low=-0.2, high=0.2),
-        Constraint("bending", "<=", low=1.0, high=3.0, unit="m"),
+        Constraint("bending", "<=", low=1.2, high=3.0, unit="m"),
     ],
 )
 ELEMENTS = 5

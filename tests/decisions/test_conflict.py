@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
 from cbabo.errors import InputError
+from cbabo.surrogate.posterior import calibrated
 from learned import model_of
 
 SOLVER = Settings.default().replace(library=32)
@@ -171,3 +174,17 @@ def test_where_limits_cannot_be_met_the_design_is_one_for_the_closest_that_can(
     met = model.predict(closest)
     assert met.status in ("predicted", "verified")
     assert met.closest_thresholds is None
+
+
+def test_outside_the_box_errors_inside_do_not_lower_deviations(model: Model) -> None:
+    """Calibration by errors near the data makes ways out of limits in the box cheaper, but not of those that lie outside."""
+    posterior, factor = model.posterior, torch.full((5,), 0.01, dtype=torch.float64)
+    wide = replace(posterior, surrogates=calibrated(posterior.surrogates, 1e5 * factor), kappa=torch.ones_like(factor))
+    narrow = replace(wide, surrogates=calibrated(wide.surrogates, factor), kappa=factor)
+    doubtful, sure = (replace(model, posterior=p, library=None) for p in (wide, narrow))
+    outside = {**TORN, "stress": -0.1}
+    for asked, alike in ((TORN, False), (outside, True)):
+        costs = [m.ways_out(asked)[0].cost for m in (doubtful, sure)]
+        assert (costs[0] == pytest.approx(costs[1], rel=1e-4)) == alike
+    way = sure.ways_out(outside)[0]
+    assert sure.predict(way.thresholds).status != "unreachable"

@@ -224,3 +224,13 @@ def test_exact_repetitions_teach_nothing() -> None:
     assert found.exact is not None
     assert found.exact.tolist() == [name != "c" for name in bumpy().outputs]
     assert len(posterior_of(Evaluations(bumpy(), (*once, *once)), Settings.paper()).measured) == 40
+
+
+def test_deviations_that_calibration_lowered_are_as_fitted_again() -> None:
+    posterior = posterior_of(evaluated(valley(), simulate_valley, 30), DEFAULT)
+    assert posterior.kappa is not None
+    lowered = replace(posterior, kappa=torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64))
+    x = unit_points(5, 2)
+    ratio = lowered.not_lowered().surrogates.mean_and_std(x)[1] / lowered.surrogates.mean_and_std(x)[1]
+    assert ratio.numpy() == pytest.approx(np.tile([2.0, 1.0, 1.0], (5, 1)), rel=1e-3)
+    assert lowered.not_lowered().kappa.tolist() == [1.0, 2.0, 1.0]  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -110,6 +110,11 @@ def ways_out(fitted: Fitted, query: Query, costs: Mapping[str, float] | None, co
     cost, search = _costs(query.box, costs), reaching(fitted, "ways_out")
     if predict_many(fitted, query).reachable[0]:
         return ()
+    if (
+        query.theta < 0.0
+    ).any():  # Designs lie far from the data, where the cheapest movement is one in whose favour the model errs.
+        fitted = replace(fitted, posterior=fitted.posterior.not_lowered(), library=fitted.fast_map.library)
+        search = reaching(fitted, "ways_out")
     with one_thread():
         found = _cheapest(search, query.theta[0], cost, count)
     return tuple(_way_out(fitted, query, met, cost) for met in found)

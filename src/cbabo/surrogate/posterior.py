@@ -249,6 +249,13 @@ class Posterior:
         """Condition on designs x (p x d) as if their posterior means had been measured."""
         return replace(self, surrogates=self.surrogates.with_data(x, self.surrogates.mean(x)))
 
+    def not_lowered(self) -> Posterior:
+        """Return this with deviations as fitted where calibration has lowered them: errors near data say nothing of far ones."""
+        if self.kappa is None:
+            return self
+        lowered = self.kappa.clamp_max(1.0)
+        return replace(self, surrogates=calibrated(self.surrogates, 1.0 / lowered), kappa=self.kappa / lowered)
+
     def with_predictions(self, x: Tensor) -> PrequentialErrors | None:
         """Return the prequential record with the predictions of proposed designs x (p x d), before calibration."""
         if self.prequential is None or self.kappa is None:
