@@ -21,7 +21,7 @@ class Convergence:
         >>> str(found).partition("; ")[2]
         'expected further gain 0.2 %, risk 0.1 %'
         >>> round(found.figure, 3)
-        0.004
+        0.007
     """
 
     evaluations: int
@@ -39,8 +39,8 @@ class Convergence:
 
     @property
     def figure(self) -> float:
-        """The figure by which a run may stop: the larger of what was gained, and of what may be gained or lost."""
-        return max(self.moved, self.gain + self.risk)
+        """The figure by which a run may stop: what the last evaluations have gained, and what may still be gained or lost."""
+        return min(1.0, self.moved + self.gain + self.risk)
 
     def __str__(self) -> str:
         """Say it in plain words."""

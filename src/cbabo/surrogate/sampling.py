@@ -1,6 +1,7 @@
 """Joint samples of the posterior: functions that agree with the data, at some designs.
 
-Symbols and shapes are those of `gp`; samples are of the latent functions, without noise.
+Symbols and shapes are those of `gp`; samples are of the latent functions, without noise. What the kernel cannot follow of a
+deterministic output, its nugget, is part of the function, and independent at all designs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ class SamplingTuning:
 
     jitter: float = 1e-9
     """Variance that is added at first: designs that lie close together make the matrix singular."""
+    nugget: float = 1e-6
+    """Nugget below which an output is as smooth as its kernel."""
     most: float = 1e-2
     """Variance beyond which nothing is added any more."""
 
@@ -43,7 +46,13 @@ def _joint_samples(surrogates: Surrogates, x: Tensor, normal: Tensor) -> Tensor:
         shared = h.of_groups
         u = shared.stretched(x)[0]
         k = kernel.correlation(kernel.left(u, shared.lengthscales), kernel.right(u, shared.lengthscales), shared.family)
-        factor = h.sharing.each(_factor(k - found.whitened @ found.whitened.mT))
+        covariance = k - found.whitened @ found.whitened.mT
+        nugget = h.contained_noise if h.amplitude is not None else torch.zeros_like(h.noise)
+        if bool((nugget > TUNING.nugget).any()):
+            rough = torch.where(nugget > TUNING.nugget, nugget, 0.0)
+            factor = _factor(h.sharing.each(covariance) + rough[:, None, None] * torch.eye(len(x), dtype=x.dtype))
+        else:
+            factor = h.sharing.each(_factor(covariance))
         scale = surrogates.scale if h.amplitude is None else surrogates.scale * h.amplitude.sqrt()
         samples: Tensor = found.mean + torch.einsum("qbc,scq->sbq", factor, normal) * scale
         return samples
