@@ -15,7 +15,7 @@ as errors close to the data were, up to 20 times, and then everything far from t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.categorical import solver_for
 from cbabo.solver.continuous import Solver
 from cbabo.solver.lattice import Lattice
-from cbabo.surrogate.posterior import Posterior, calibrated
+from cbabo.surrogate.posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _improvement(
     x, f = s.x.numpy(), solver.z[:, 0] * float(s.scale[0]) + float(s.centre[0])
     rows = _incumbents(posterior, solver, query)
     best = np.where(rows < 0, np.inf, solver.goal * f[rows])
-    gain = ExpectedGain(_not_raised(posterior), *(torch.from_numpy(a) for a in (query.theta, best, weights)))
+    gain = ExpectedGain(posterior.not_raised(), *(torch.from_numpy(a) for a in (query.theta, best, weights)))
     centres = np.unique(x[rows[rows >= 0]], axis=0) if (rows >= 0).any() else answers
     anywhere, region = random.random((TUNING.anywhere, x.shape[1])), posterior.problem.region
     if region is not None:
@@ -178,14 +178,6 @@ def _improvement(
             break
     first = int(values.argmax())
     return np.asarray(candidates[first]), float(values[first])
-
-
-def _not_raised(posterior: Posterior) -> Posterior:
-    """Return the posterior with deviations as fitted where calibration has raised them."""
-    if posterior.kappa is None:
-        return posterior
-    raised = posterior.kappa.clamp_min(1.0)
-    return replace(posterior, surrogates=calibrated(posterior.surrogates, 1.0 / raised), kappa=posterior.kappa / raised)
 
 
 def _incumbents(posterior: Posterior, solver: Solver, query: Query) -> NDArray[np.int64]:

@@ -251,10 +251,16 @@ class Posterior:
 
     def not_lowered(self) -> Posterior:
         """Return this with deviations as fitted where calibration has lowered them: errors near data say nothing of far ones."""
-        if self.kappa is None:
-            return self
-        lowered = self.kappa.clamp_max(1.0)
-        return replace(self, surrogates=calibrated(self.surrogates, 1.0 / lowered), kappa=self.kappa / lowered)
+        return self if self.kappa is None else self._divided(self.kappa.clamp_max(1.0))
+
+    def not_raised(self) -> Posterior:
+        """Return this with deviations as fitted where calibration has raised them."""
+        return self if self.kappa is None else self._divided(self.kappa.clamp_min(1.0))
+
+    def _divided(self, factor: Tensor) -> Posterior:
+        """Return this with the calibrated deviations divided by a factor (q)."""
+        assert self.kappa is not None
+        return replace(self, surrogates=calibrated(self.surrogates, 1.0 / factor), kappa=self.kappa / factor)
 
     def with_predictions(self, x: Tensor) -> PrequentialErrors | None:
         """Return the prequential record with the predictions of proposed designs x (p x d), before calibration."""
