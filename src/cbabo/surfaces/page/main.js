@@ -3,6 +3,7 @@
 import { AnswerPanel, copied, spoken } from "./answer.js";
 import { Answers } from "./answers.js";
 import { byId, el } from "./dom.js";
+import { Embedding } from "./embedding.js";
 import { HistoryPanel, showQuality } from "./history.js";
 import { LimitsPanel } from "./limits.js";
 import { MeasurePanel, fromRecord } from "./measure.js";
@@ -30,6 +31,7 @@ class Explorer {
   #build(stated) {
     const problem = new Answers({ ...stated, map: undefined }).problem;
     this.state = new State(problem, (change) => this.#changed(change));
+    this.embedding = new Embedding(this.state);
     this.limits = new LimitsPanel(this.state);
     this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
     this.tradeoffs = new TradeoffPanel(this.state);
@@ -105,7 +107,10 @@ class Explorer {
     if (this.broken?.key !== key) this.broken = null; // Back here, the newer model's prediction is shown.
     const answer = this.verified.get(key) ?? (this.broken ?? this.#exactAt(key))?.answer ?? this.answers.one(thresholds);
     answer.closest ??= () => this.answers.closest(thresholds);
-    if (settled) this.#ask(key, thresholds);
+    if (settled) {
+      this.#ask(key, thresholds);
+      this.embedding.tell();
+    }
     const standings = this.answers.standings(answer);
     this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
     this.tradeoffs.update(this.answers, answer);

@@ -79,6 +79,7 @@ export class State {
   }
 
   #write() {
+    if (window.location.protocol === "about:") return; // A page inside another one, made of a text, has no address.
     window.history.replaceState(null, "", this.link());
   }
 
