@@ -81,3 +81,7 @@ def test_wrong_limits_get_one_sentence(model: Model, limits: tuple[str, ...], wo
     with pytest.raises(InputError, match=r"^atlas: ") as caught:
         model.atlas(limits=limits)
     assert words in str(caught.value)
+
+
+def test_its_representation_leaves_out_arrays(model: Model) -> None:
+    assert len(repr(model.atlas(count=15))) < 1000

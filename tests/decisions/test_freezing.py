@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
+from cbabo.decisions.freezing import _lowest_of_parabola
 from cbabo.errors import InputError
 from cbabo.numerics.arrays import FloatArray
 from cbabo.solver.continuous import Solver, SolverAnswer
@@ -134,3 +137,21 @@ def test_limits_that_the_solver_alone_does_not_meet_are_not_lost(model: Model, m
     found = model.freeze(limits)
     assert (found["lost"] == 0.0).all()
     assert found["cost"].tolist() == pytest.approx(expected["cost"].tolist(), abs=0.1)
+
+
+@pytest.mark.parametrize("width", [1.0, 1e-9])
+def test_the_lowest_point_of_a_parabola(width: float) -> None:
+    x = [0.3 - width, 0.3, 0.3 + 2 * width]
+    y = [(v - 0.3 - 0.5 * width) ** 2 / width**2 for v in x]
+    assert _lowest_of_parabola(x, y) == pytest.approx(0.3 + 0.5 * width, abs=1e-6 * width)
+    assert _lowest_of_parabola(x, [-v for v in y]) is None
+    assert _lowest_of_parabola(x, [math.inf, 1.0, 2.0]) is None
+    assert _lowest_of_parabola(x, [1.0, 2.0, 4.0]) is None
+
+
+def test_the_representation_of_a_common_design_leaves_out_arrays(model: Model) -> None:
+    assert "array" not in repr(
+        model.common(
+            [model.problem.box.named(model.problem.box.from_theta(np.full(len(model.problem.box.names), 0.7)))]
+        )
+    )

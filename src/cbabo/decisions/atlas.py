@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,13 +60,13 @@ class BindingMap:
     """What binds as two limits move, the others held."""
 
     names: tuple[str, str]
-    limits: tuple[FloatArray, FloatArray]
+    limits: tuple[FloatArray, FloatArray] = field(repr=False)
     """Their values, natural units, from strictest to most relaxed: n along the rows, m along the columns."""
     sets: tuple[Set, ...]
     """The sets that occur."""
-    binding: NDArray[np.int64]
+    binding: NDArray[np.int64] = field(repr=False)
     """n x m: which of the sets binds; -1 where the limits cannot be met."""
-    mean: FloatArray
+    mean: FloatArray = field(repr=False)
     """n x m: the objective."""
 
 
@@ -86,7 +86,7 @@ class Atlas:
 
     thresholds: Mapping[str, float]
     """The place that is looked at."""
-    shares: Mapping[Set, float]
+    shares: Mapping[Set, float] = field(repr=False)
     """Share of the box where each set of limits binds, the largest first."""
     unreachable: float
     """Share of the box where limits cannot be met."""

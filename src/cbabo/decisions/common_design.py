@@ -7,7 +7,7 @@ the strictest limits of all rows, whatever their weights: these only say how muc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -42,15 +42,15 @@ class CommonDesign:
 
     answer: Answer
     """The common design, for the strictest of all limits."""
-    thresholds: FloatArray
+    thresholds: FloatArray = field(repr=False)
     """n x k, what was asked for."""
-    weights: FloatArray
+    weights: FloatArray = field(repr=False)
     """n, with the sum 1."""
-    objective: FloatArray
+    objective: FloatArray = field(repr=False)
     """n, of one design for each."""
-    costs: FloatArray
+    costs: FloatArray = field(repr=False)
     """n, by how much the common design is worse, in the unit of the objective."""
-    saved: FloatArray
+    saved: FloatArray = field(repr=False)
     """n, by how much the common design of all other rows is better: which rows make it expensive."""
     std: float
     """Standard deviation of the mean cost, with errors taken as independent."""

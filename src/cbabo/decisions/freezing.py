@@ -13,7 +13,7 @@ answer keeps its other labels. A value for which fewer thresholds can be met is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,10 +178,9 @@ class _Held:
         if isinstance(self.fitted.problem.variables[j], Real) and 0 < i < len(ordered) - 1:
             near = ordered[i - 1 : i + 2]
             lost, means = zip(*map(rank, near), strict=True)
-            if len(set(lost)) == 1:
-                a, b, _ = np.polyfit(near, means, 2)
-                if a > 0 and near[0] < -0.5 * b / a < near[2]:
-                    tried[float(-0.5 * b / a)] = self._at(j, float(-0.5 * b / a))
+            lowest = _lowest_of_parabola(near, means) if len(set(lost)) == 1 else None
+            if lowest is not None:
+                tried[lowest] = self._at(j, lowest)
         best = min(tried, key=rank)
         return best, *tried[best]
 
@@ -267,6 +266,16 @@ def _solved(solver: Solver, bound: FloatArray, start: FloatArray, region: Region
     # Where no legal design of the region obeys the bounds, the least violating one may lie outside it.
     inside = bool(((found.x >= low - TUNING.still) & (found.x <= high + TUNING.still)).all())
     return (found.x, found.objective) if found.feasible and inside else None
+
+
+def _lowest_of_parabola(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Return where the parabola through three points, by increasing x, is lowest; None if that is not between their ends."""
+    before, after = (y[1] - y[0]) / (x[1] - x[0]), (y[2] - y[1]) / (x[2] - x[1])
+    if not (np.isfinite(before) and np.isfinite(after) and before < after):
+        return None
+    # The slope is `before` in the middle of the first two points and `after` in that of the last two.
+    lowest = 0.5 * (x[0] + x[1]) - 0.5 * before * (x[2] - x[0]) / (after - before)
+    return float(lowest) if x[0] < lowest < x[2] else None
 
 
 def _query(fitted: Fitted, thresholds: ThresholdsLike | None) -> Query:

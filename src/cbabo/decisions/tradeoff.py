@@ -10,7 +10,7 @@ Symbols and shapes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,11 @@ class Curve:
 
     name: str
     """The limit that moves."""
-    limits: FloatArray
-    mean: FloatArray
-    std: FloatArray
-    probability: FloatArray
-    reachable: NDArray[np.bool_]
+    limits: FloatArray = field(repr=False)
+    mean: FloatArray = field(repr=False)
+    std: FloatArray = field(repr=False)
+    probability: FloatArray = field(repr=False)
+    reachable: NDArray[np.bool_] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +45,22 @@ class Map:
 
     names: tuple[str, str]
     """The limits that move."""
-    limits: tuple[FloatArray, FloatArray]
-    mean: FloatArray
-    std: FloatArray
-    probability: FloatArray
-    reachable: NDArray[np.bool_]
+    limits: tuple[FloatArray, FloatArray] = field(repr=False)
+    mean: FloatArray = field(repr=False)
+    std: FloatArray = field(repr=False)
+    probability: FloatArray = field(repr=False)
+    reachable: NDArray[np.bool_] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
     """Measured designs on a curve or a map: each at the strictest limits that it obeys."""
 
-    ids: NDArray[np.int64]
+    ids: NDArray[np.int64] = field(repr=False)
     """p."""
-    limits: FloatArray
+    limits: FloatArray = field(repr=False)
     """p x 1 or p x 2, natural units; never stricter than the range of the limit."""
-    objective: FloatArray
+    objective: FloatArray = field(repr=False)
     """p."""
 
 
