@@ -1,4 +1,4 @@
-"""Make the tables and pictures of docs/benchmarks.md anew from the campaigns' rows; the words around them are left alone.
+"""Make the tables and pictures of docs/benchmarks anew from the campaigns' rows; the words around them are left alone.
 
 python benchmarks/refresh.py
 
@@ -6,7 +6,7 @@ A table follows a comment that says what it is and, step by step, what of it is 
 
     <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
 
-A picture is figures/NAME-OURS.png.
+A picture is ../figures/NAME-OURS.png.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from cbabo.bench.tables import TABLES
 from cbabo.bench.tables.win_rates import BASELINES
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
+DOCUMENTS = HERE.parent / "docs" / "benchmarks"
 CAMPAIGNS = HERE / "campaigns"
 MARK = re.compile(r"(<!-- table (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
-PICTURE = re.compile(r"\(figures/(\w+)-(\w+)\.png\)")
+PICTURE = re.compile(r"\((\.\./figures/(\w+)-(\w+)\.png)\)")
 
 
 def main() -> None:
     """Write every table, and draw every picture, anew."""
-    before = DOCUMENT.read_text(encoding="utf-8")
-    after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
-    DOCUMENT.write_text(after, encoding="utf-8")
-    for name, ours in PICTURE.findall(after):
-        FIGURES[name](rows(), DOCUMENT.parent / "figures" / f"{name}-{ours}.png", ours)
+    for document in sorted(DOCUMENTS.glob("*.md")):
+        before = document.read_text(encoding="utf-8")
+        after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
+        document.write_text(after, encoding="utf-8")
+        for picture, name, ours in PICTURE.findall(after):
+            FIGURES[name](rows(), DOCUMENTS / picture, ours)
 
 
 def table(words: str) -> str:
