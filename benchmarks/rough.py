@@ -2,7 +2,7 @@
 
 python benchmarks/rough.py --out results.csv [--problems noise5 car_active_noise1 ...] [--seeds 3] [--jobs 1]
                            [--evaluations 40 60 100 200] [--refinements 1 2 5 10] [--settings probability=0.9 ...]
-                           [--only-direct] [--report]
+                           [--only-direct] [--models FOLDER] [--report]
 
 --problems takes names of problems and of groups (noise1, noise5, noise20, multiplicative2, student5, partly5, kinks, basins,
 simulators); any other shipped problem may be named too. A run is one problem and one seed; its lines are appended to the file
@@ -14,7 +14,7 @@ Answers: "direct" after each number of evaluations, and after the last one also
 - "fast": fast answers;
 - "refined 1", "2", "5", "10": refined by so many evaluations, at 16 thresholds; each goes on after the one before;
   "refined 0": direct answers to the same thresholds.
---only-direct leaves out all but the first.
+--only-direct leaves out all but the first. --models keeps the fitted models in a folder, as `consistency.py` reads them.
 
 The loss is the gap to the true optimum in percent of how far the optimum moves over the box, and 100 where the answer is
 infeasible. The gap is the same whether limits are obeyed or not. For simulators the best known optimum stands for the true one:
@@ -120,6 +120,8 @@ class Unit:
     """Evaluations of refinements."""
     changes: tuple[str, ...]
     only_direct: bool
+    models: Path | None
+    """Where fitted models are kept."""
 
     @property
     def last(self) -> str:
@@ -147,6 +149,8 @@ class Unit:
             model = study.model()
             spent += time.perf_counter() - began
             failed = len(study.evaluations.failed)
+            if self.models is not None:
+                model.save(self.models / f"{self.problem}-{self.seed}-{budget}.model")
             some = mine.thresholds if budget == last else mine.known.thresholds
             yield self._line(DIRECT, budget, failed, spent, stated_by(model.predict_many(some)))
         for kind, answers in () if self.only_direct else self._others(mine, model):
@@ -281,12 +285,15 @@ def main() -> None:
     parser.add_argument("--refinements", type=int, nargs="*", default=REFINEMENTS)
     parser.add_argument("--settings", nargs="+", default=[], metavar="NAME=VALUE")
     parser.add_argument("--only-direct", action="store_true", help="judge direct answers only")
+    parser.add_argument("--models", type=Path, help="a folder in which fitted models are kept")
     parser.add_argument("--report", action="store_true", help="run nothing")
     given = parser.parse_args()
     settings_with(given.settings)  # Misspelt settings are refused before anything runs.
     names, at = chosen(given.problems), tuple(sorted(given.evaluations))
     refinements = tuple(sorted(given.refinements))
-    rest = (at, refinements, tuple(given.settings), given.only_direct)
+    rest = (at, refinements, tuple(given.settings), given.only_direct, given.models)
+    if given.models is not None:
+        given.models.mkdir(parents=True, exist_ok=True)
     units = [Unit(name, seed, *rest) for seed in range(given.seeds) for name in names]
     table = read(given.out)
     done = set(
