@@ -1,4 +1,4 @@
-"""Make the tables and pictures of docs/benchmarks anew from the campaigns' rows; the words around them are left alone.
+"""Make the tables and pictures of docs/benchmarks anew from recorded results; the words around them are left alone.
 
 python benchmarks/refresh.py
 
@@ -6,6 +6,7 @@ A table follows a comment that says what it is and, step by step, what of it is 
 
     <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
 
+A table of the rough suite follows a comment with the arguments of `rough_tables.py`: <!-- rough answers --problems noise1 -->.
 A picture is ../figures/NAME-OURS.png.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from rough_tables import table_of
 
 from cbabo.bench.campaign import Row, read_rows
 from cbabo.bench.figures import FIGURES
@@ -27,7 +29,7 @@ from cbabo.bench.tables.win_rates import BASELINES
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE.parent / "docs" / "benchmarks"
 CAMPAIGNS = HERE / "campaigns"
-MARK = re.compile(r"(<!-- table (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
+MARK = re.compile(r"(<!-- (?P<kind>table|rough) (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
 PICTURE = re.compile(r"\((\.\./figures/(\w+)-(\w+)\.png)\)")
 
 
@@ -35,7 +37,7 @@ def main() -> None:
     """Write every table, and draw every picture, anew."""
     for document in sorted(DOCUMENTS.glob("*.md")):
         before = document.read_text(encoding="utf-8")
-        after = MARK.sub(lambda found: found.group(1) + table(found["words"]) + "\n", before)
+        after = MARK.sub(lambda found: found.group(1) + KINDS[found["kind"]](found["words"]) + "\n", before)
         document.write_text(after, encoding="utf-8")
         for picture, name, ours in PICTURE.findall(after):
             FIGURES[name](rows(), DOCUMENTS / picture, ours)
@@ -93,6 +95,9 @@ STEPS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
     "wide": wide,
     "rates": rates,
 }
+
+
+KINDS: dict[str, Callable[[str], str]] = {"table": table, "rough": lambda words: table_of(words.split())}
 
 
 def shown(value: object) -> str:

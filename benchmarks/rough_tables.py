@@ -142,8 +142,8 @@ TABLES: dict[str, Callable[[pd.DataFrame], Iterator[Row]]] = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the command line, and print a table."""
+def table_of(arguments: Sequence[str] | None = None) -> str:
+    """Return the table that the arguments of the command line ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -158,7 +158,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = loss(table, whole[whole["settings"] == f"{EARLIER}{given.earlier}"])
     else:
         rows = TABLES[given.table](table)
-    print(markdown(rows))
+    return markdown(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table."""
+    print(table_of(arguments))
 
 
 if __name__ == "__main__":
