@@ -90,6 +90,19 @@ def test_ways_out_can_be_met_and_differ_in_kind(model: Model) -> None:
         assert box.feasible(np.array([[y[name] for name in model.problem.outputs]]), box.array(way.thresholds))[0]
 
 
+def test_designs_of_ways_out_stay_away_from_their_limits(model: Model) -> None:
+    """Deviations far from the data may be too small, so that a margin of a few of them is not enough."""
+    outputs = model.problem.outputs
+    for way in model.ways_out(TORN):
+        least = [
+            c.sign * (way.thresholds[c.name] - way.answer.outputs[name].mean) / c.scale
+            for c in model.problem.box.movable
+            for name in c.outputs
+            if name in outputs
+        ]
+        assert min(least) >= 0.99e-3
+
+
 def test_the_cheapest_way_out_is_the_true_one(model: Model) -> None:
     """Per share of range, 0.01 of width costs 0.0065 of stress at its end, or 0.0075 of mass: relaxing stress is cheaper."""
     cheapest = model.ways_out(TORN, count=1)[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from cbabo import Model, Settings
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, Study
 from cbabo.errors import InputError
 from learned import QUICK, model_of
 from simulators import simulate_valley, valley
@@ -50,6 +53,24 @@ def test_the_reach_agrees_with_predict(model: Model) -> None:
             ends = (until, constraint.most_relaxed)
             at, end = (model.predict({**limits, name: v}).objective for v in ends)
             assert at.mean == pytest.approx(end.mean, abs=0.003)
+
+
+def test_a_measured_design_that_is_the_answer_does_not_decide_how_far_limits_gain() -> None:
+    """The output h does not touch the objective, so that its limit gains nothing; measured optima have any value of it."""
+    problem = Problem(
+        "idle",
+        [Real("a", 0.0, 1.0), Real("b", 0.0, 1.0)],
+        Objective("f"),
+        [Constraint("g", ">=", low=0.2, high=0.8), Constraint("h", "<=", low=0.1, high=1.0)],
+    )
+    study = Study.create(problem, "sqlite://", settings=Settings.default().replace(library=32))
+    designs = [(a, b) for a in np.linspace(0.0, 1.0, 5) for b in (0.0, 0.4, 1.0)] + [(0.5, 0.9)]
+    rows = [{"a": a, "b": b, "f": math.exp(a), "g": math.log1p(3.0 * a) / math.log(4.0), "h": b} for a, b in designs]
+    study.add(pd.DataFrame(rows))
+    model, limits = study.model(), {"g": math.log(2.5) / math.log(4.0), "h": 1.0}
+    assert model.predict(limits).status == "verified"
+    found = model.reach({**limits, "h": 0.6})
+    assert found.loc["h", "gains_until"] == pytest.approx(0.1, abs=0.02)
 
 
 def test_where_no_value_of_a_limit_helps_there_is_none(model: Model) -> None:

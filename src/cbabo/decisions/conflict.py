@@ -40,6 +40,9 @@ class ConflictTuning:
     """Of the range: a limit that moves by less is left in place, if the others can do without it."""
     costlier: float = 0.05
     """Share by which the cost may grow where such limits are left in place: fewer limits are easier to agree upon."""
+    clearance: float = 1e-3
+    """Of the range: how far designs of ways out stay away from all limits, besides the margin. They lie where little is measured, and
+    errors there can exceed deviations that are a millionth of the range."""
     searches: int = 12
     """Searches for the ways out of one question at most: further ones seldom find another kind."""
 
@@ -116,7 +119,7 @@ def ways_out(fitted: Fitted, query: Query, costs: Mapping[str, float] | None, co
         fitted = replace(fitted, posterior=fitted.posterior.not_lowered(), library=fitted.fast_map.library)
         search = reaching(fitted, "ways_out")
     with one_thread():
-        found = _cheapest(search, query.theta[0], cost, count)
+        found = _cheapest(search, query.theta[0] - TUNING.clearance, cost, count)
     return tuple(_way_out(fitted, query, met, cost) for met in found)
 
 
@@ -143,7 +146,7 @@ def _by_need(search: Reaching, asked: FloatArray) -> list[int]:
 
 
 def _cheapest(search: Reaching, asked: FloatArray, cost: FloatArray, count: int) -> list[Met]:
-    """Return the cheapest movements that move different sets of limits."""
+    """Return the cheapest movements of limits, stricter than those asked for by the clearance, that move different sets of them."""
     order, tried, kept = itertools.count(), set[frozenset[int]](), dict[frozenset[int], Met]()
     waiting: list[tuple[float, int, frozenset[int], Met]] = []
 
@@ -172,7 +175,7 @@ def _least(
     price = np.where(np.isfinite(cost), cost, 0.0)
     best: Met | None = None
     while True:
-        high = np.clip(1.0 - asked, 0.0, None)
+        high = np.clip(1.0 - TUNING.clearance - asked, 0.0, None)
         high[list(locked)] = 0.0
         met = search.least(asked, price, np.zeros_like(asked), high, near=near if best is None else best.x)
         if met is None or (best is not None and met.cost > (1.0 + TUNING.costlier) * best.cost):
@@ -185,17 +188,19 @@ def _least(
 
 
 def _way_out(fitted: Fitted, query: Query, met: Met, cost: FloatArray) -> WayOut:
-    """Put together a way out; its design is the answer, or that of the search where the solver does not find one."""
-    box, moved = query.box, met.theta > query.theta[0]
-    thresholds = np.where(moved, box.from_theta(met.theta[None])[0], query.thresholds[0])[None]
-    asked = Query(box, thresholds, np.where(moved, met.theta, query.theta[0])[None])
-    answers = predict_many(fitted, asked)
-    if not answers.reachable[0]:
-        x = legal_designs(fitted.problem, torch.from_numpy(met.x[None]))
-        answers = Answers(fitted, asked, Designs(x, {}, answers.designs.aim))
+    """Put together a way out; its design is the answer to slightly stricter limits, or that of the search where there is none."""
+    box, asked = query.box, query.theta[0]
+    moved = met.theta > asked - TUNING.clearance
+    relaxed = met.theta + TUNING.clearance
+    theta = np.where(moved, relaxed, asked)
+    stricter = predict_many(fitted, Query(box, box.from_theta(met.theta[None]), met.theta[None]))
+    designs = stricter.designs
+    if not stricter.reachable[0]:
+        designs = Designs(legal_designs(fitted.problem, torch.from_numpy(met.x[None])), {}, designs.aim)
+    found = Query(box, np.where(moved, box.from_theta(relaxed[None])[0], query.thresholds[0])[None], theta[None])
     names = tuple(name for name, yes in zip(box.names, moved, strict=True) if yes)
-    spent = float((np.where(moved, cost, 0.0) * np.where(moved, met.theta - query.theta[0], 0.0)).sum())
-    return WayOut(asked.named(0), spent, answers.answer(0), names)
+    spent = float((np.where(moved, cost, 0.0) * np.where(moved, relaxed - asked, 0.0)).sum())
+    return WayOut(found.named(0), spent, Answers(fitted, found, designs).answer(0), names)
 
 
 def _costs(box: ThresholdBox, costs: Mapping[str, float] | None) -> FloatArray:
