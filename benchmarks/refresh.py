@@ -6,7 +6,9 @@ A table follows a comment that says what it is and, step by step, what of it is 
 
     <!-- table NAME OURS; where EXPRESSION; columns A, B; drop A, B; wide ROWS, COLUMNS, VALUES; rates N -->
 
-A table of the rough suite follows a comment with the arguments of `rough_tables.py`: <!-- rough answers --problems noise1 -->.
+A table of the rough suite follows a comment with the arguments of `rough_tables.py`: <!-- rough answers --problems noise1 -->;
+one of
+`decisions.py` or `robust.py` follows <!-- decisions TOOL --> or <!-- robust TOOL -->.
 A picture is ../figures/NAME-OURS.png.
 """
 
@@ -19,8 +21,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import robust
+from resuming import Rows
 from rough_tables import table_of
 
+import decisions
 from cbabo.bench.campaign import Row, read_rows
 from cbabo.bench.figures import FIGURES
 from cbabo.bench.tables import TABLES
@@ -29,7 +34,10 @@ from cbabo.bench.tables.win_rates import BASELINES
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE.parent / "docs" / "benchmarks"
 CAMPAIGNS = HERE / "campaigns"
-MARK = re.compile(r"(<!-- (?P<kind>table|rough) (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
+RESULTS = HERE / "results"
+SEEDS = 10
+"""Seeds that tables of `decisions.py` and `robust.py` may have."""
+MARK = re.compile(r"(<!-- (?P<kind>table|rough|decisions|robust) (?P<words>.*?) -->\n)(?:\|.*\n|\(no rows.*\n)*")
 PICTURE = re.compile(r"\((\.\./figures/(\w+)-(\w+)\.png)\)")
 
 
@@ -97,7 +105,14 @@ STEPS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
 }
 
 
-KINDS: dict[str, Callable[[str], str]] = {"table": table, "rough": lambda words: table_of(words.split())}
+KINDS: dict[str, Callable[[str], str]] = {
+    "table": table,
+    "rough": lambda words: table_of(words.split()),
+    "decisions": lambda tool: Rows(RESULTS / "decisions.csv").table(
+        tool, decisions.SMOOTH, range(SEEDS), decisions.COUNTS
+    ),
+    "robust": lambda tool: Rows(RESULTS / "robust.csv").table(tool, robust.PROBLEMS, range(SEEDS), robust.COUNTS),
+}
 
 
 def shown(value: object) -> str:
