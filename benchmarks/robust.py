@@ -9,9 +9,10 @@ tolerances   the same of boxes of tolerances, and how large they are
 freeze       mean cost of fixing each variable, and the true cost at the same value, in percent of the mean objective
 common       mean cost of one design for five thresholds, and the true one
 objective    loss of answers to another objective, the first limited output, with the old objective as a limit, which is what it
-             costs now and a little (0.1 %) or much (up to 25 %) of its measured range: the gap to the true optimum in percent of how far it moves over these questions, at least of the range of the output's own limit;
-             100 where a limit is broken; "loss of range" is in percent of that range alone, which is the stricter unit;
-             "reached" is the share of questions whose limits can be met
+             costs now and a little (0.1 %) or much (up to 25 %) of its measured range: the gap to the true optimum in percent of
+             how far it moves over these questions, at least of the range of the output's own limit; 100 where a limit is broken;
+             "loss of range" is in percent of that range alone, which is the stricter unit; "reached" is the share of questions
+             whose limits can be met
 focus        the worst of these losses, after 5 answers to it were measured, or 20 evaluations with a focus on its own limits
 audit        claimed and found shares of an audit of 20 evaluations, and how often it rejects
 claims       how often audits of 20 evaluations reject, from many claims of one model and the true functions, without a run for

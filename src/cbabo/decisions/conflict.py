@@ -41,8 +41,8 @@ class ConflictTuning:
     costlier: float = 0.05
     """Share by which the cost may grow where such limits are left in place: fewer limits are easier to agree upon."""
     clearance: float = 1e-3
-    """Of the range: how far designs of ways out stay away from all limits, besides the margin. They lie where little is measured, and
-    errors there can exceed deviations that are a millionth of the range."""
+    """Of the range: how far designs of ways out stay away from all limits, besides the margin. They lie where little is measured,
+    and errors there can exceed deviations that are a millionth of the range."""
     searches: int = 12
     """Searches for the ways out of one question at most: further ones seldom find another kind."""
 
@@ -146,7 +146,7 @@ def _by_need(search: Reaching, asked: FloatArray) -> list[int]:
 
 
 def _cheapest(search: Reaching, asked: FloatArray, cost: FloatArray, count: int) -> list[Met]:
-    """Return the cheapest movements of limits, stricter than those asked for by the clearance, that move different sets of them."""
+    """Return the cheapest movements that move different sets of limits; all limits are stricter by the clearance."""
     order, tried, kept = itertools.count(), set[frozenset[int]](), dict[frozenset[int], Met]()
     waiting: list[tuple[float, int, frozenset[int], Met]] = []
 
