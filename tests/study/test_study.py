@@ -38,10 +38,10 @@ def test_another_problem_seed_or_settings_is_refused_by_name(study: Study, beam:
     other = Problem("beam", beam.variables, beam.objective, [*beam.constraints, "noise <= 3"])
     batch = Settings.default().replace(batch_size=2)
     for arguments, named in (
-        ({"problem": other}, "another problem;"),
-        ({"seed": 1}, "another seed;"),
-        ({"settings": batch}, "another settings;"),
-        ({"problem": other, "seed": 1}, "another problem and another seed;"),
+        ({"problem": other}, "a different problem;"),
+        ({"seed": 1}, "a different seed;"),
+        ({"settings": batch}, "different settings;"),
+        ({"problem": other, "seed": 1}, "a different problem and a different seed;"),
     ):
         with pytest.raises(StudyError, match=named):
             Study.create(**{"problem": beam, "storage": url, "name": "beam", **arguments})  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ Symbols and shapes
 
 Guided candidates move every limit as its intent says (half-normal steps of deviation 0.5 r); the others explore with deviation
 0.4 r. Where there are rounds, half of the candidates are spent in them: each looks around the best so far, with shorter steps,
-and in the end limits go back that moved for nothing. Kept are candidates whose answers obey their own thresholds. The score of a
+and in the end useless moves are undone. Kept are candidates whose answers obey their own thresholds. The score of a
 candidate: w_f times the gain of the objective, plus lambda_r for every unit tightened as asked, less lambda_h for every unit by
 which a limit is relaxed that should be tightened, less lambda_r times the square of loosening beyond the allowance.
 

@@ -33,18 +33,18 @@ def named_differences(old: Problem, new: Problem) -> str:
 def refuse_difference(record: StudyRecord, problem: Problem, seed: int, settings: MethodSettings) -> None:
     """Refuse to open a study as one with another problem, seed or settings; name what differs."""
     stated = (
-        ("problem", problem == record.problem),
-        ("seed", seed == record.seed),
-        ("settings", settings == record.settings),
+        ("a different problem", problem == record.problem),
+        ("a different seed", seed == record.seed),
+        ("different settings", settings == record.settings),
     )
     different = [what for what, same in stated if not same]
     if not different:
         return
-    how = "choose another name, or state what is stored"
+    how = "choose another name, or restore what was stated before"
     if problem != record.problem:
         found = named_differences(record.problem, problem)
         how = f"{found}; amend the study by study.amend or cbabo amend, {how}"
-    raise StudyError(f"study {record.name!r} exists with another {' and another '.join(different)}; {how}")
+    raise StudyError(f"study {record.name!r} exists with {' and '.join(different)}; {how}")
 
 
 def planned_change(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cbabo.answering.answers import Price
+from cbabo.answering.answers import Answer, Price
 from cbabo.domain.constraints import Constraint
 from cbabo.domain.problem import Problem
 from cbabo.surfaces.records import json_value
@@ -12,6 +14,9 @@ from cbabo.surfaces.records import json_value
 if TYPE_CHECKING:  # Commands that only read import this module, and torch is slow to import.
     from cbabo.decisions.atlas import Atlas
     from cbabo.decisions.explain import Explanation
+
+GIVEN_AWAY = 0.01
+"""Of the range: by how much stricter a limit must be able to become for nothing so that it is worth saying."""
 
 
 def explanation_record(problem: Problem, found: Explanation) -> dict[str, Any]:
@@ -81,8 +86,57 @@ def price_sentence(problem: Problem, constraint: Constraint, price: Price) -> st
     unit = _unit(constraint.unit)
     if not price.binds:
         return f"relaxing {constraint.name} gains nothing, from {price.low:.5g} to {price.high:.5g}{unit}"
-    gain = f"{_rounded(price.value, price.std)} +- {price.std:.2g}{_unit(problem.objective.unit)}"
+    gain = f"{rounded(price.value, price.std)} +- {price.std:.2g}{_unit(problem.objective.unit)}"
     return f"relaxing {constraint.name} by 1{unit} {saved} {gain}, from {price.low:.5g} to {price.high:.5g}{unit}"
+
+
+def summary(problem: Problem, found: Explanation, measured: Answer) -> str:
+    """Say in a paragraph what these limits cost: the best objective, what decides, what can be given away, what was measured.
+
+    measured: the answer to the same limits after evaluations were spent on it.
+    """
+    objective, unit = problem.objective, _unit(problem.objective.unit)
+    if found.conflict is not None:
+        return ". ".join(capitalised(text) for text in _conflict_sentences(problem, found)) + "."
+    limits = [_limit_text(c, found.answer.thresholds[c.name]) for c in problem.box.movable]
+    extreme = "lowest" if objective.direction == "minimize" else "highest"
+    best = rounded(found.answer.objective.mean, found.answer.objective.std)
+    said = [f"With {joined_words(limits)}, the {extreme} {objective.name} is {best}{unit}, as predicted"]
+    decisive = [c for c in problem.box.movable if found.answer.prices[c.name].binds]
+    said += [price_sentence(problem, c, found.answer.prices[c.name]) for c in decisive]
+    free = [text for c in problem.box.movable if c not in decisive and (text := _given_away(c, found))]
+    if free:
+        said.append(f"{joined_words(free, 'or')} would cost nothing")
+    spent = "One more simulation" if measured.measurements <= 1 else f"{measured.measurements} simulations"
+    digits = _digits(found.answer.objective.mean, found.answer.objective.std)
+    value = f"{written(measured.objective.mean, digits)}{unit}"
+    verdict = "and obeys all limits" if measured.status == "verified" else "but does not obey all limits"
+    said.append(f"{spent} of this design measured {value} {verdict}")
+    return ". ".join(capitalised(text) for text in said) + "."
+
+
+def joined_words(words: Sequence[str], last: str = "and") -> str:
+    """Return words as a list in a sentence."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def capitalised(text: str) -> str:
+    """Return a sentence with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+def _limit_text(constraint: Constraint, value: float) -> str:
+    return f"{constraint.name} {constraint.sense} {value:.5g}{_unit(constraint.unit)}"
+
+
+def _given_away(constraint: Constraint, found: Explanation) -> str:
+    """Say how strict a limit that does not bind could be for nothing; empty where that is hardly stricter than it is."""
+    limit, until = found.answer.thresholds[constraint.name], found.reach["gains_until"].to_dict()[constraint.name]
+    size = 10.0 ** (math.floor(math.log10(abs(until))) - 2) if until else 1.0
+    until = constraint.sign * math.ceil(constraint.sign * until / size) * size  # No stricter than it may be.
+    if constraint.sign * (limit - until) < GIVEN_AWAY * constraint.scale:
+        return ""
+    return f"{_limit_text(constraint, until)} instead of {limit:.5g}{_unit(constraint.unit)}"
 
 
 def _limit_sentence(problem: Problem, constraint: Constraint, found: Explanation) -> str:
@@ -138,9 +192,18 @@ def _unit(unit: str) -> str:
     return f" {unit}" if unit else ""
 
 
-def _rounded(value: float, std: float) -> str:
+def rounded(value: float, std: float) -> str:
     """Write a number with as many digits as its deviation leaves, between two and six."""
+    return written(value, _digits(value, std))
+
+
+def written(value: float, digits: int) -> str:
+    """Write a number with so many digits, and no exponent unless it is very large or very small."""
+    return f"{float(f'{value:.{digits}g}'):.10g}"
+
+
+def _digits(value: float, std: float) -> int:
     digits = 6
     while digits > 2 and std > 0.0 and abs(float(f"{value:.{digits - 1}g}") - value) < 0.1 * std:
         digits -= 1
-    return f"{value:.{digits}g}"
+    return digits

@@ -73,9 +73,9 @@ def test_for_machines_there_is_the_result_and_nothing_else(cli: Any, form: str) 
 def test_another_seed_problem_or_settings_is_refused_by_name(cli: Any, folder: Path) -> None:
     cli("run", "study.yaml", "--budget", 2)
     for change, said in (
-        ("study.seed=3", "'beam' exists with another seed;"),
-        ("problem.variables.0.high=4", "'beam' exists with another problem;"),
-        ("study.settings.batch_size=2", "'beam' exists with another settings;"),
+        ("study.seed=3", "'beam' exists with a different seed;"),
+        ("problem.variables.0.high=4", "'beam' exists with a different problem;"),
+        ("study.settings.batch_size=2", "'beam' exists with different settings;"),
     ):
         assert said in cli("run", "study.yaml", "--set", change, code=2).err
         assert said in cli("ask", "study.yaml", "--set", change, code=2).err

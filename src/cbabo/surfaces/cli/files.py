@@ -42,6 +42,12 @@ def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write.")] = Path("study.yaml"),
 ) -> None:
     """Write a commented example of a study file, and a small simulator that it calls."""
+    simulator = write_example(file)
+    typer.echo(f"Wrote {file} and {simulator}. Next: cbabo check {file}, then cbabo run {file}")
+
+
+def write_example(file: Path) -> Path:
+    """Write the example of a study file and its simulator beside it, and return the simulator's path."""
     simulator = file.parent / "simulator.py"
     for path in (file, simulator):
         if path.exists():
@@ -52,7 +58,7 @@ def init(
         simulator.write_text(SIMULATOR, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror or error}); choose another place") from error
-    typer.echo(f"Wrote {file} and {simulator}. Next: cbabo check {file}, then cbabo run {file}")
+    return simulator
 
 
 def check(
@@ -61,7 +67,7 @@ def check(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a study file instead.")] = False,
     attempt: Annotated[bool, typer.Option("--try", help="Also evaluate the centre of the space once.")] = False,
 ) -> None:
-    """Say whether a study file is right, and what it states."""
+    """Say whether a study file is valid, and what it states."""
     if schema:
         print_json(json_schema())
         return
@@ -86,7 +92,7 @@ def check(
     if attempt and simulator is not None:
         _attempt(problem, simulator)
     following = f"Next: cbabo run {file}" if simulator else "It names no evaluator: use cbabo ask and cbabo tell."
-    typer.echo(f"\n{file} is right. {following}")
+    typer.echo(f"\n{file} is valid. {following}")
 
 
 def upgrade(url: Annotated[str, typer.Argument(metavar="URL", help="The database, as sqlite:///truss.db.")]) -> None:

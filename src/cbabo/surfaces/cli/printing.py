@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -25,6 +27,7 @@ from cbabo.surfaces.records import csv_text, json_value, table_rows
 
 _PIPE_WIDTH = 200
 _ENDLESS = 100_000
+_READABLE = 100
 
 
 def print_frame(frame: pd.DataFrame, form: Format, title: str = "", *, exact: bool = False) -> None:
@@ -51,6 +54,12 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     for name, value in facts.items():
         grid.add_row(Text(escaped(name)), Text(cell(value)))
     _print(_console(), grid)
+
+
+def print_paragraph(text: str) -> None:
+    """Print text that is broken into lines of at most 100 columns."""
+    width = min(_READABLE, shutil.get_terminal_size((_READABLE, 24)).columns) if sys.stdout.isatty() else _READABLE
+    sys.stdout.write(textwrap.fill(escaped(" ".join(text.split())), width) + "\n")
 
 
 def cell(value: Any, *, exact: bool = False) -> str:

@@ -51,7 +51,7 @@ def serve(
     with one_thread(), tempfile.TemporaryDirectory(prefix="cbabo-") as folder:
         server = make_server(make_app(opened, simulator, token, number))
         typer.echo(f"The explorer of {opened.name}: {address}")
-        typer.echo(f"The token for what changes or spends: {token}; it works until this server ends (Ctrl-C).")
+        typer.echo(f"Token, needed to edit or simulate: {token} (until this server ends by Ctrl-C)")
         if browser:
             webbrowser.open(forwarding_page(Path(folder), address).as_uri())
         try:
