@@ -29,6 +29,10 @@ def test_numbers_from_yaml_are_words_too(tmp_path: Path) -> None:
     assert evaluator.env == {"OMP_NUM_THREADS": "1"}
 
 
+def test_words_of_a_list_are_the_programs_own() -> None:
+    assert EvaluatorSpec.model_validate({"command": ["sim", "a", "|", "b"]}).words() == ("sim", "a", "|", "b")
+
+
 def test_a_line_for_the_shell_stays_one_word(tmp_path: Path) -> None:
     spec = EvaluatorSpec.model_validate({"command": "sim 'it' | tail -1", "shell": True})
     evaluator = build(spec, tmp_path)
@@ -71,6 +75,8 @@ def test_a_missing_template_is_found_before_any_evaluation(tmp_path: Path) -> No
         ({"command": ""}, "is empty"),
         ({"command": []}, "is empty"),
         ({"command": "sim 'open"}, "cannot be split"),
+        ({"command": "mesh {x} && sim"}, "holds '&&', which only a shell understands; set shell: true"),
+        ({"command": "sim > log.txt"}, "holds '>', which only a shell understands"),
         ({"command": "sim", "templates": {"../a": "b"}}, "relative to its own directory"),
         ({"command": "sim", "outputs": "/etc/passwd"}, "relative to its own directory"),
         ({"command": "sim", "outputs": ""}, "relative to its own directory"),

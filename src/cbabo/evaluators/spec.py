@@ -20,6 +20,8 @@ from cbabo.evaluators.readings import LARGEST_FILE
 Text = Annotated[str, Field(coerce_numbers_to_str=True)]
 """A word that YAML may have read as a number."""
 
+_SHELL_WORDS = ("&&", "||", "|", ";", "&", "<", ">", ">>", "2>", "2>&1")
+"""Words that a shell would not pass on to the program."""
 _COMMAND_ONLY = (
     "templates",
     "outputs",
@@ -129,6 +131,12 @@ class EvaluatorSpec(BaseModel):
                 raise ValueError(f"the command {self.command!r} cannot be split into words ({error})") from error
         if not words or not words[0].strip():
             raise ValueError("the command must name a program, but is empty")
+        stated = isinstance(self.command, list) or self.shell
+        meant = None if stated else next((word for word in words if word in _SHELL_WORDS), None)
+        if meant is not None:
+            raise ValueError(
+                f"the command holds {meant!r}, which only a shell understands; set shell: true, or put the steps into a script"
+            )
         return words
 
 

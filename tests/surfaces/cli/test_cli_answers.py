@@ -24,6 +24,40 @@ def test_predict_answers_in_every_format(cli: Any, learned: str) -> None:
     assert "limits.stress" in cli("predict", learned, "--format", "csv").out.splitlines()[0]
 
 
+def test_an_answer_shows_the_room_and_the_price_of_every_limit_with_units(cli: Any, learned: str) -> None:
+    answer = json.loads(cli("predict", learned, "--at", "stress=4", "--format", "json").out)
+    outputs = {row["output"]: row for row in answer["outputs"]}
+    cells = cli("predict", learned, "--at", "stress=4", "--format", "csv").out.splitlines()
+    row = dict(zip(*(line.split(",") for line in cells), strict=True))
+    assert row["status"] == "predicted"
+    assert float(row["room.stress"]) == pytest.approx(4.0 - outputs["stress"]["mean"])
+    assert float(row["room.frequency"]) == pytest.approx(outputs["frequency"]["mean"] - answer["limits"]["frequency"])
+    assert max(float(row["price.stress"]), float(row["price.frequency"])) > 0.0
+    table = [line.split() for line in cli("predict", learned, "--at", "stress=4").out.splitlines()]
+    stress = next(words for words in table if words[:3] == ["stress", "<=", "4"])
+    assert float(stress[3]) == pytest.approx(outputs["stress"]["mean"], abs=3.0 * outputs["stress"]["std"] + 1e-6)
+    assert ["variable", "value", "unit"] in table
+
+
+def test_many_answers_state_their_status(cli: Any, learned: str, folder: Path) -> None:
+    (folder / "limits.csv").write_text("stress,frequency\n4,3\n1,3\n")
+    rows = json.loads(cli("predict", learned, "--file", "limits.csv", "--format", "json").out)
+    assert [row["status"] for row in rows] == ["predicted", "unreachable"]
+
+
+def test_a_recommendation_as_csv_has_its_limits_prices_and_design(cli: Any, learned: str) -> None:
+    words = ("recommend", learned, "--at", "stress=4", "--loosen", "stress")
+    found = json.loads(cli(*words, "--format", "json").out)
+    lines = cli(*words, "--format", "csv").out.splitlines()
+    row = dict(zip(*(line.split(",") for line in lines), strict=True))
+    after = {change["limit"]: change["after"] for change in found["changes"]}
+    assert float(row["limits.stress"]) == pytest.approx(after["stress"])
+    assert float(row["design.width"]) == pytest.approx(found["design"]["width"])
+    assert row["status"] in ("predicted", "verified")
+    assert {"price.stress", "room.stress"} <= set(row)
+    assert "room after" in cli(*words).out
+
+
 @pytest.mark.parametrize("words", [("--at", "stress=4"), ("--file", "limits.csv")])
 def test_what_predict_has_solved_is_kept(cli: Any, learned: str, folder: Path, words: tuple[str, ...]) -> None:
     (folder / "limits.csv").write_text("stress,frequency\n4,3\n")

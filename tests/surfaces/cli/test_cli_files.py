@@ -277,6 +277,32 @@ def test_storage_upgrade_of_other_things(cli: Any, folder: Path) -> None:
     assert "belongs to something else" in cli("storage", "upgrade", "sqlite:///other.db", code=1).err
 
 
+def test_check_shows_scales_and_nominal_limits(cli: Any, folder: Path) -> None:
+    cli("init", "new.yaml")
+    file = folder / "new.yaml"
+    text = file.read_text().replace(
+        "name: width, type: real, low: 20, high: 100,", "name: width, type: real, low: 20, high: 100, log: true,"
+    )
+    file.write_text(text)
+    table = [line.split() for line in cli("check", "new.yaml").out.splitlines()]
+    assert ["width", "real", "20", "100", "mm", "log"] in table
+    assert ["height", "real", "40", "200", "mm", "linear"] in table
+    assert ["stress", "<=", "80", "to", "250", "165", "MPa", "stress"] in table
+    assert ["deflection", "<=", "2", "to", "10", "5", "mm", "deflection"] in table
+
+
+def test_the_help_lists_commands_in_the_order_of_work(cli: Any) -> None:
+    lines = cli("--help").out.partition("Commands:")[2].splitlines()
+    commands = [line.split()[0] for line in lines if line.strip()]
+    wanted = ["init", "check", "run", "status", "predict", "explain", "refine", "recommend", "decide", "serve"]
+    assert [name for name in commands if name in wanted] == wanted
+
+
+def test_a_shell_gets_completion(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert "complete" in cli("--show-completion", "bash").out
+
+
 def test_demo_ends_by_itself_and_leaves_something_to_look_at(
     cli: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,13 @@ def test_run_spends_the_budget_and_shows_the_best(cli: Any) -> None:
     assert "failures" not in result.out
 
 
+def test_a_quiet_run_says_nothing(cli: Any, folder: Path) -> None:
+    result = cli("run", "study.yaml", "--budget", 6, "--quiet")
+    assert (result.out, result.err) == ("", "")
+    assert len(stored(folder)) == 6
+    assert json.loads(cli("run", "study.yaml", "--budget", 6, "-q", "--format", "json").out)["complete"] == 6
+
+
 def test_run_again_resumes(cli: Any, folder: Path) -> None:
     assert summary(cli, "run", "study.yaml", "--budget", 3)["complete"] == 3
     first = stored(folder)

@@ -38,13 +38,12 @@ _INTERRUPTED = 130  # what typer, and every shell, makes of Ctrl-C
 app = typer.Typer(
     name="cbabo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Its colours would be escaped, and usage errors repeat what was typed.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (answering, bench, committing, deciding, demo, files, evaluating, exporting, inspecting, serving):
-    commands.register(app)
+for commands in (demo, files, evaluating, inspecting, answering, committing, deciding, serving, exporting, bench):
+    commands.register(app)  # In the order of work, as the help shows them.
 
 
 def _print_version(wanted: bool) -> None:

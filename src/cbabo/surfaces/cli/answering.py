@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -12,7 +12,6 @@ from cbabo.domain.problem import Problem
 from cbabo.errors import InputError
 from cbabo.study.modelcache import cached_model, keep_model
 from cbabo.surfaces.cli.options import (
-    Format,
     FormatOption,
     LoosenOption,
     StudyArgument,
@@ -23,10 +22,10 @@ from cbabo.surfaces.cli.options import (
     read_intents,
     read_limits,
 )
-from cbabo.surfaces.cli.printing import print_facts, print_frame, print_json, simulator_output
+from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
 from cbabo.surfaces.cli.questions import Question, ScatterOption, ToleranceOption
+from cbabo.surfaces.cli.showing import show_answer, show_recommendation
 from cbabo.surfaces.explaining import explanation_record, sentences
-from cbabo.surfaces.records import answer_record, recommendation_record
 
 AtOption = Annotated[
     list[str] | None,
@@ -74,7 +73,7 @@ def predict(
         model = cached_model(opened)
         answers = model.predict_many(read_limits(file), probability=probability)
         keep_model(opened, model)
-        print_frame(answers.to_frame(), form)
+        print_frame(answers.to_frame().assign(status=[answers.status(i) for i in range(len(answers))]), form)
         return
     model = cached_model(opened)
     if asked.is_special:
@@ -82,7 +81,7 @@ def predict(
     else:
         answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
-    show_record(answer_record(answer), form)
+    show_answer(opened.problem, answer, form)
 
 
 def explain(
@@ -138,7 +137,7 @@ def refine(
         answer = opened.refine(
             thresholds, simulator.evaluate, evaluations, timeout=simulator.timeout, retries=simulator.retries
         )
-    show_record(answer_record(answer), form)
+    show_answer(opened.problem, answer, form)
     if answer.status == "measured":
         broken = [text for text in answer.warnings if text.startswith("the measured design ")]
         typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)
@@ -158,35 +157,7 @@ def recommend(
     model = cached_model(opened)
     found = model.recommend(read_thresholds(opened.problem, at), intents)
     keep_model(opened, model)
-    record = recommendation_record(found)
-    show_record(record if form == "json" else _flat(record), form)
-
-
-def show_record(record: dict[str, Any], form: Format) -> None:
-    """Print an answer: single values as lines, the rest as tables; as CSV the single values only."""
-    single = {name: value for name, value in record.items() if not isinstance(value, list | dict)}
-    if form == "json":
-        print_json(record)
-    elif form == "csv":
-        flat = {
-            f"{name}.{key}": v for name, value in record.items() if isinstance(value, dict) for key, v in value.items()
-        }
-        print_frame(pd.DataFrame([{**single, **flat}]), "csv")
-    else:
-        print_facts({name.replace("_", " "): value for name, value in single.items()})
-        for name, value in record.items():
-            if isinstance(value, list | dict) and value:
-                print_frame(
-                    pd.DataFrame(value if isinstance(value, list) else [value]), "table", name.replace("_", " ")
-                )
-
-
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    """Put the limits of alternatives into columns of their own."""
-    rows = [
-        {**row, **{f"limit {name}": value for name, value in row["limits"].items()}} for row in record["alternatives"]
-    ]
-    return {**record, "alternatives": [{name: v for name, v in row.items() if name != "limits"} for row in rows]}
+    show_recommendation(opened.problem, found, form)
 
 
 def read_thresholds(problem: Problem, at: list[str] | None) -> dict[str, float]:

@@ -10,10 +10,11 @@ import typer
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.problem import Problem
 from cbabo.study.modelcache import cached_model, keep_model
-from cbabo.surfaces.cli.answering import AtOption, read_thresholds, show_record
+from cbabo.surfaces.cli.answering import AtOption, read_thresholds
 from cbabo.surfaces.cli.options import FormatOption, StudyArgument, open_study, pairs, read_limits
 from cbabo.surfaces.cli.printing import print_frame
 from cbabo.surfaces.cli.questions import number, numbers
+from cbabo.surfaces.cli.showing import show_record
 from cbabo.surfaces.deciding_records import common_record, freeze_record, tolerances_record
 
 ProbabilityOption = Annotated[

@@ -8,7 +8,7 @@ import pandas as pd
 import typer
 
 from cbabo.study.modelcache import cached_model, keep_model
-from cbabo.surfaces.cli.answering import AtOption, read_thresholds, show_record
+from cbabo.surfaces.cli.answering import AtOption, read_thresholds
 from cbabo.surfaces.cli.options import (
     FormatOption,
     LoosenOption,
@@ -19,6 +19,7 @@ from cbabo.surfaces.cli.options import (
     read_intents,
 )
 from cbabo.surfaces.cli.printing import print_frame, print_json, simulator_output
+from cbabo.surfaces.cli.showing import show_record
 from cbabo.surfaces.deciding_records import audit_record, decision_record
 
 ByOption = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who; this machine's user unless given.")]

@@ -27,6 +27,7 @@ from cbabo.surfaces.cli.cluster import connected
 from cbabo.surfaces.cli.inspecting import print_summary
 from cbabo.surfaces.cli.options import (
     FormatOption,
+    QuietOption,
     SetOption,
     StudyArgument,
     find_simulator,
@@ -82,6 +83,7 @@ def run(
     ] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Evaluate on this Dask cluster.")] = None,
     changes: SetOption = None,
+    quiet: QuietOption = False,
     form: FormatOption = "table",
 ) -> None:
     """Evaluate until the budget is spent; Ctrl-C stops, the same command resumes."""
@@ -91,7 +93,10 @@ def run(
             estimates: list[Convergence] = []
             budget, share = _extent(study, changes, budget, until)
             started = start_study(study, changes)
-            with connected(dask) as executor, watching(started, budget, estimates, quiet=form != "table") as on_result:
+            with (
+                connected(dask) as executor,
+                watching(started, budget, estimates, quiet=quiet or form != "table") as on_result,
+            ):
                 started.run(
                     simulator.evaluate if dask is None else _packed(simulator.evaluate),
                     budget=budget,
@@ -109,7 +114,8 @@ def run(
             _estimate_convergence(started, estimates[-1] if estimates else None, share)
     except KeyboardInterrupt:
         raise interrupted("everything told so far is stored") from None
-    print_summary(started, form)
+    if not quiet or form != "table":
+        print_summary(started, form)
 
 
 def _extent(study: str, changes: list[str] | None, budget: int | None, until: str | None) -> tuple[int, float | None]:

@@ -15,6 +15,7 @@ from cbabo.domain.categorical import Categorical
 from cbabo.domain.evaluations import Evaluation, Evaluations
 from cbabo.domain.parts import taken_apart, whole_name
 from cbabo.domain.problem import Problem
+from cbabo.domain.space import Real
 from cbabo.errors import InputError, RunStoppedError, StorageError
 from cbabo.evaluators.execution import Execution
 from cbabo.evaluators.spec import EvaluatorSpec, Simulator
@@ -162,7 +163,8 @@ def _variables(problem: Problem) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for v in problem.variables:
         ends = ("", "") if isinstance(v, Categorical) else (v.low, v.high)
-        rows.append({"name": v.name, "type": v.type, "low": ends[0], "high": ends[1], "unit": v.unit})
+        scale = ("log" if v.log else "linear") if isinstance(v, Real) else ""
+        rows.append({"name": v.name, "type": v.type, "low": ends[0], "high": ends[1], "unit": v.unit, "scale": scale})
         if problem.space.categories:
             rows[-1]["labels"] = ", ".join(v.values) if isinstance(v, Categorical) else ""
     return pd.DataFrame(rows)
@@ -179,9 +181,21 @@ def _derived(problem: Problem) -> pd.DataFrame:
 
 def _requirements(problem: Problem) -> pd.DataFrame:
     goal = problem.objective
-    rows = [{"name": goal.name, "asked": goal.direction, "limit": "", "unit": goal.unit, "outputs": goal.name}]
+    rows = [
+        {
+            "name": goal.name,
+            "asked": goal.direction,
+            "limit": "",
+            "nominal": "",
+            "unit": goal.unit,
+            "outputs": goal.name,
+        }
+    ]
     for c in problem.constraints:
         limit = f"{c.limit:g}" if c.limit is not None else f"{c.low:g} to {c.high:g}"
         outputs = ", ".join(c.output_names)
-        rows.append({"name": c.name, "asked": c.sense, "limit": limit, "unit": c.unit, "outputs": outputs})
+        nominal = f"{problem.box.nominal[c.name]:g}" if c.movable else ""
+        rows.append(
+            {"name": c.name, "asked": c.sense, "limit": limit, "nominal": nominal, "unit": c.unit, "outputs": outputs}
+        )
     return pd.DataFrame(rows)

@@ -43,6 +43,9 @@ LoosenOption = Annotated[
     ),
 ]
 Format = Literal["table", "json", "csv"]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress and no summary; warnings and errors remain.")
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 
 
