@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cbabo import Study
+from cbabo.display.markup import Markup, joined, table, tag
 from cbabo.errors import InputError, ModelError
 from cbabo.surfaces.report import report
 from cbabo.surfaces.report.charts import Axis, Chart
-from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from learned import QUICK
 from simulators import make_beam, simulate_beam
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cbabo.decisions.recommend import Intent
+from cbabo.display.markup import Markup, joined, table, tag
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.problem import Problem
 from cbabo.numerics.arrays import FloatArray
@@ -14,7 +15,6 @@ from cbabo.numerics.versions import versions
 from cbabo.study.modelcache import cached_model
 from cbabo.study.study import Study
 from cbabo.surfaces.report.ledger import ledger_section
-from cbabo.surfaces.report.markup import Markup, joined, table, tag
 from cbabo.surfaces.report.sections import (
     answers_section,
     evaluations_section,

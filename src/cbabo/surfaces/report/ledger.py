@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cbabo.display.markup import Markup, joined, table, tag
+from cbabo.display.numbers import number
 from cbabo.study.ledger import Decision
 from cbabo.study.study import Study
-from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
 
 _COLUMNS = (
     *("entry", "made (UTC)", "by", "kind", "limits", "design", "objective", "feasible", "status"),

@@ -11,59 +11,27 @@ from numpy.typing import NDArray
 from cbabo.answering.answers import Recommendation
 from cbabo.answering.predict import Answers
 from cbabo.answering.quality import LEVELS, leave_one_out, maxima_advice
+from cbabo.answering.standings import standing
 from cbabo.decisions.recommend import Intent
 from cbabo.decisions.tradeoff import Curve, across, along, placed
-from cbabo.domain.categorical import Categorical
+from cbabo.display.markup import Markup, joined, table, tag
+from cbabo.display.numbers import labelled, number
+from cbabo.display.problems import problem_tables
+from cbabo.display.units import units
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
-from cbabo.domain.space import AnyVariable
 from cbabo.errors import InputError
 from cbabo.model import Model
-from cbabo.surfaces.document import units
 from cbabo.surfaces.explaining import sentences
-from cbabo.surfaces.records import breaking_text, standing
+from cbabo.surfaces.records import breaking_text
 from cbabo.surfaces.report.charts import Axis, Chart
-from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
 
 _DETAIL = 21
 
 
 def problem_section(problem: Problem) -> Markup:
     """State the problem."""
-    variables = [(v.name, v.type, *_range(v), v.unit) for v in problem.variables]
-    goal = problem.objective
-    limits = [
-        (
-            c.name,
-            "≤" if c.sense == "<=" else "≥",
-            number(c.limit) if c.limit is not None else f"{number(c.strictest)} to {number(c.most_relaxed)}",
-            "" if c.limit is not None else number(problem.box.nominal[c.name]),
-            c.unit,
-            ", ".join(c.output_names),
-        )
-        for c in problem.constraints
-    ]
-    known = table(("known relation",), [(text,) for text in problem.relations]) if problem.relations else ""
-    exact = {problem.outputs[j] for j in problem.exact}
-    formulas = [
-        (name, text, "variables: exact" if name in exact else "outputs: as certain as these are")
-        for name, text in problem.derived.items()
-    ]
-    return joined(
-        tag("h2", "Problem"),
-        tag("p", f"{goal.direction.capitalize()} {labelled(goal.name, goal.unit)}."),
-        table(("variable", "type", "low", "high", "unit"), variables),
-        table(("limit", "", "strictest to most relaxed", "nominal", "unit", "outputs"), limits),
-        known,
-        table(("derived output", "formula", "of"), formulas) if formulas else "",
-    )
-
-
-def _range(variable: AnyVariable) -> tuple[float | str, float | str]:
-    """Return where a variable may lie; its labels in place of bounds."""
-    if isinstance(variable, Categorical):
-        return ", ".join(variable.values), ""
-    return float(variable.low), float(variable.high)
+    return joined(tag("h2", "Problem"), problem_tables(problem))
 
 
 def _shown(value: float | str) -> float | str:
@@ -187,11 +155,6 @@ def quality_section(model: Model) -> Markup:
     advice = [tag("p", f"Advice: {text}.") for text in maxima_advice(model)]
     head = joined(tag("h2", "Quality of the model"), tag("p", note), *advice)
     return joined(head, table(("output", "explained", "inside"), rows), tag("div", *charts, class_="charts"))
-
-
-def labelled(name: str, unit: str) -> str:
-    """Write a name with its unit."""
-    return f"{name} [{unit}]" if unit else name
 
 
 def _curve(model: Model, base: Mapping[str, float], curve: Curve) -> Markup:
