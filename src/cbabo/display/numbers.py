@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 _LARGE, _SMALL = 1e6, 1e-3
-_SURE = 1e-4
-"""Share of a number below which its deviation adds no further digits: nobody reads more than six."""
+_SURE, _CERTAIN = 1e-3, 1e-6
+"""Shares of a number: of a smaller deviation than the first one digit is enough, and below the second it adds no digits."""
 
 
 def number(value: float) -> str:
@@ -30,24 +30,22 @@ def stated(value: float) -> str:
 
 
 def estimated(mean: float, std: float) -> str:
-    """Write a number with its standard deviation, both to two digits of the deviation; one without a deviation by itself.
+    """Write a number with its standard deviation, to two digits of the deviation, or one if that is small.
 
     Examples:
         >>> estimated(18.823456, 0.1234), estimated(123456.0, 2345.0), estimated(18.823456, 0.0)
         ('18.82 ± 0.12', '123500 ± 2300', '18.823')
-        >>> estimated(12345678.0, 234567.0), estimated(18.823456, 0.00012)
-        ('(1.235 ± 0.023)e+07', '18.8235 ± 0.0001')
+        >>> estimated(12345678.0, 234567.0), estimated(18.823456, 0.00123)
+        ('(1.235 ± 0.023)e+07', '18.823 ± 0.001')
     """
-    if not (std > 0.0 and math.isfinite(mean) and math.isfinite(std)):
+    if not _is_deviation(mean, std):
         return number(mean)
-    if std < _SURE * abs(mean):
+    if std < _CERTAIN * abs(mean):
         return f"{mean:.6g} ± {std:.1g}"
-    largest = max(abs(mean), std)
-    if _SMALL <= largest < _LARGE:
-        return " ± ".join(_rounded((mean, std), _decimals(std)))
-    power = math.floor(math.log10(largest))
-    scaled = (mean / 10.0**power, std / 10.0**power)
-    return f"({' ± '.join(_rounded(scaled, _decimals(scaled[1])))})e{power:+03d}"
+    power = _power(mean, std)
+    scale = 10.0**power
+    text = " ± ".join(_rounded((mean / scale, std / scale), _decimals(mean / scale, std / scale)))
+    return f"({text})e{power:+03d}" if power else text
 
 
 def rounded(value: float, std: float) -> str:
@@ -57,12 +55,12 @@ def rounded(value: float, std: float) -> str:
         >>> rounded(18.823456, 0.1234), rounded(18.823456, 0.0)
         ('18.82', '18.823')
     """
-    if not (std > 0.0 and math.isfinite(value) and math.isfinite(std)) or std < _SURE * abs(value):
+    if not _is_deviation(value, std) or std < _CERTAIN * abs(value):
         return number(value)
-    largest = max(abs(value), std)
-    if _SMALL <= largest < _LARGE:
-        return _rounded((value,), _decimals(std))[0]
-    return f"{value:.{min(max(math.floor(math.log10(largest)) + _decimals(std), 0), 5)}e}"
+    power = _power(value, std)
+    scale = 10.0**power
+    text = _rounded((value / scale,), _decimals(value / scale, std / scale))[0]
+    return f"{text}e{power:+03d}" if power else text
 
 
 def labelled(name: str, unit: str) -> str:
@@ -83,9 +81,20 @@ def percent(share: float) -> str:
     return "< 0.1 %" if text == "0.0 %" and share > 0.0 else text
 
 
-def _decimals(std: float) -> int:
-    """Return after which decimal place two digits of a deviation end; below zero before the point."""
-    return 1 - math.floor(math.log10(float(f"{std:.1e}")))
+def _is_deviation(mean: float, std: float) -> bool:
+    return std > 0.0 and math.isfinite(mean) and math.isfinite(std)
+
+
+def _power(mean: float, std: float) -> int:
+    """Return the power of ten that is written apart; 0 for numbers of a usual size."""
+    largest = max(abs(mean), std)
+    return 0 if _SMALL <= largest < _LARGE else math.floor(math.log10(largest))
+
+
+def _decimals(mean: float, std: float) -> int:
+    """Return after which decimal place the deviation's digits end; below zero before the point."""
+    digits = 1 if std < _SURE * abs(mean) else 2
+    return digits - 1 - math.floor(math.log10(float(f"{std:.{digits - 1}e}")))
 
 
 def _rounded(values: tuple[float, ...], decimals: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Mapping
@@ -21,14 +22,14 @@ class ExplorerFile:
     """The explorer's page, written to a file that any browser opens.
 
     Examples:
-        >>> page = ExplorerFile(Path("beam.html"), "#at.stress=5.0", "<!doctype html>...", 900)
-        >>> page.path.name
-        'beam.html'
+        >>> page = ExplorerFile(Path("/tmp/beam.html"), {"stress": 5.0}, "<!doctype html>...", 900)
+        >>> page.url
+        'file:///tmp/beam.html#at.stress=5.0'
     """
 
     path: Path
-    fragment: str
-    """The part of its address that states the limits."""
+    start: Mapping[str, float]
+    """The limits that it opens with."""
     page: str = field(repr=False)
     height: int
 
@@ -46,13 +47,13 @@ class ExplorerFile:
             target.write_text(page, encoding="utf-8")
         except OSError as error:
             raise InputError(f"explore: {target} cannot be written ({error.strerror}); choose another path") from error
-        fragment = "#" + urlencode({f"at.{name}": repr(value) for name, value in limits.items()})
-        return cls(target.resolve(), fragment, page, height)
+        return cls(target.resolve(), limits, page, height)
 
     @property
     def url(self) -> str:
         """The address of the page with the limits that were asked for."""
-        return f"{self.path.as_uri()}{self.fragment}"
+        stated = urlencode({f"at.{name}": repr(value) for name, value in self.start.items()})
+        return f"{self.path.as_uri()}#{stated}"
 
     @property
     def limits(self) -> NoReturn:
@@ -70,10 +71,12 @@ class ExplorerFile:
 
     def _repr_html_(self) -> str:
         """Show the page in a frame that has none of the notebook's rights."""
+        first = json.dumps({"cbabo": "set", "thresholds": dict(self.start)})
         frame = tag(
             "iframe",
             srcdoc=self.page,
             sandbox="allow-scripts allow-downloads",
+            onload=f"this.contentWindow.postMessage({first}, '*')",
             title="cbabo explorer",
             style=f"width:100%;height:{self.height}px;border:1px solid #c8ccd0",
         )
