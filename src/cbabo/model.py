@@ -58,6 +58,10 @@ class Model(Fitted):
         Model('three_truss', default method, 40 measured, 0 failed, 2 variables, 3 movable limits)
         >>> model.predict().feasible
         True
+        >>> model.plot_tradeoff("c1").get_xlabel()
+        'limit of c1 (≤)'
+        >>> model.explore({"c1": 2.0}).limits["c1"]
+        2.0
     """
 
     def predict(

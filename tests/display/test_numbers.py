@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cbabo.display.numbers import estimated, labelled, measured, number, percent, rounded, stated
+from cbabo.display.numbers import estimated, labelled, measured, number, percent, rounded_like, stated
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,18 @@ def test_a_number_is_written_to_two_digits_of_its_deviation(mean: float, std: fl
 
 
 @pytest.mark.parametrize(
-    ("value", "std", "expected"),
-    [(18.823456, 0.12, "18.82"), (18.823456, 0.0, "18.823"), (12345678.0, 234567.0, "1.235e+07"), (0.1, 25.0, "0")],
+    ("value", "mean", "std", "expected"),
+    [
+        (1.176544, 18.823456, 0.12, "1.18"),
+        (0.00013, 4.00013, 0.000016, "0.00013"),
+        (1.176544, 18.823456, 0.0, "1.1765"),
+        (1234567.0, 12345678.0, 234567.0, "1.23e+06"),
+        (0.1, 70.0, 25.0, "0"),
+        (-0.0, 1.0, 0.25, "0.00"),
+    ],
 )
-def test_without_the_deviation_it_has_the_same_digits(value: float, std: float, expected: str) -> None:
-    assert rounded(value, std) == expected
+def test_what_is_compared_has_the_digits_of_the_estimate(value: float, mean: float, std: float, expected: str) -> None:
+    assert rounded_like(value, mean, std) == expected
 
 
 def test_a_probability_is_certain_only_where_it_is() -> None:

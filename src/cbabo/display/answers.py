@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cbabo.display.markup import Markup, Written, joined, table, tag
-from cbabo.display.numbers import estimated, labelled, measured, number, percent, rounded, stated
+from cbabo.display.numbers import estimated, labelled, measured, number, percent, rounded_like, stated
 from cbabo.display.problems import framed, value_of
 from cbabo.display.units import units
 
@@ -49,7 +49,7 @@ def summary(answer: Answer) -> str:
 
 def room_words(standing: LimitStanding) -> str:
     """Say how far an output is from its limit: what is left, or by how much it breaks the limit."""
-    size = rounded(abs(standing.room), standing.estimate.std)
+    size = rounded_like(abs(standing.room), standing.estimate.mean, standing.estimate.std)
     if standing.standing != "violated":
         return size if standing.room >= 0.0 else f"-{size}"
     return f"over by {size}" if standing.constraint.sense == "<=" else f"falls short by {size}"

@@ -45,14 +45,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
 
 
 _NAMES = {"class_": "class", "view_box": "viewBox"}
-_SIDE = {False: "text-align:left", True: "text-align:right;white-space:nowrap"}
+_SIDE = {False: "text-align:left", True: "text-align:right"}
 
 
 def _cell(value: object) -> Markup:
     if not _is_number(value):
         return tag("td", value if isinstance(value, str) else str(value), style=_SIDE[False])
     text = number(value) if isinstance(value, float) else str(value)
-    return tag("td", text, class_="number", style=_SIDE[True])
+    return tag("td", text, class_="number", style=f"{_SIDE[True]};white-space:nowrap")
 
 
 def _is_number(value: object) -> bool:

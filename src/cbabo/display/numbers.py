@@ -48,19 +48,18 @@ def estimated(mean: float, std: float) -> str:
     return f"({text})e{power:+03d}" if power else text
 
 
-def rounded(value: float, std: float) -> str:
-    """Write a number without its deviation, which says how many digits it has.
+def rounded_like(value: float, mean: float, std: float) -> str:
+    """Write a number that is compared with an estimate, to the digit to which `estimated` writes that.
 
     Examples:
-        >>> rounded(18.823456, 0.1234), rounded(18.823456, 0.0)
-        ('18.82', '18.823')
+        >>> rounded_like(1.176544, 18.823456, 0.1234), rounded_like(1.176544, 18.823456, 0.0)
+        ('1.18', '1.1765')
     """
-    if not _is_deviation(value, std) or std < _CERTAIN * abs(value):
+    if not _is_deviation(mean, std) or std < _CERTAIN * abs(mean) or not math.isfinite(value):
         return number(value)
-    power = _power(value, std)
-    scale = 10.0**power
-    text = _rounded((value / scale,), _decimals(value / scale, std / scale))[0]
-    return f"{text}e{power:+03d}" if power else text
+    if _power(mean, std):
+        return f"{value:.2e}"
+    return _rounded((value,), _decimals(mean, std))[0]
 
 
 def labelled(name: str, unit: str) -> str:

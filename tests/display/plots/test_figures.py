@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cbabo import Categorical, Constraint, Model, Objective, Problem, Real, Settings
+from cbabo import Categorical, Constraint, Integer, Model, Objective, Problem, Real, Settings
 from cbabo.answering.answers import Answer, Estimate
 from cbabo.errors import InputError
 from learned import QUICK, model_of
@@ -147,6 +147,36 @@ def test_names_and_units_are_shown_as_they_are(ax: Axes) -> None:
     ax.figure.draw_without_rendering()
     assert r"\$\frac\$" in words(ax)
     assert ">" in [mark.get_marker() for mark in ax.lines]  # The output lies beyond the range that is drawn.
+
+
+def test_long_names_stay_inside_the_figure() -> None:
+    def long(name: str) -> str:
+        return f"{name} of the front left assembly"[:30]
+
+    problem = Problem(
+        "long",
+        [Real(long("thickness"), 1.0, 3.0, unit="micrometre"), Integer(long("ribs"), 0, 4)],
+        Objective(long("mass"), unit="kilogrammm"),
+        [
+            Constraint(long("stress"), low=1.0, high=9.0, unit="N/mm2mm2mm"),
+            Constraint(long("frequency"), ">=", low=2.0, high=6.0, unit="hertzhertz"),
+        ],
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        width, ribs = point.values()
+        found = simulate_beam({"width": width, "ribs": ribs})
+        return {long(name): found[name] for name in ("mass", "stress", "frequency")}
+
+    model = model_of(problem, simulate, 20, Settings.default().replace(library=16))
+    axes = (model.plot_tradeoff(long("stress"), count=5), model.plot_map(count=5), model.predict().plot())
+    for figure in (*(ax.figure for ax in axes), model.plot_quality()):
+        figure.draw_without_rendering()
+        used, size = figure.get_tightbbox(), figure.get_size_inches()
+        assert used.x0 >= 0.0
+        assert used.y0 >= 0.0
+        assert used.x1 <= size[0]
+        assert used.y1 <= size[1]
 
 
 @pytest.mark.parametrize(

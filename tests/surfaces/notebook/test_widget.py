@@ -80,6 +80,7 @@ def test_it_begins_with_the_limits_that_python_states(shown: Window) -> None:
     assert inside(shown) == [4.0, 4.0]
     assert shown.page.evaluate("model.sent.at(-1).limits") == {"stress": 4, "frequency": 4}
     assert shown.page.evaluate("document.querySelector('iframe').style.height") == "700px"
+    shown.shot("widget")
 
 
 def test_what_is_set_in_the_page_reaches_python(shown: Window, widget: ExplorerWidget) -> None:

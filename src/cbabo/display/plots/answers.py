@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from cbabo.display.answers import summary
 from cbabo.display.numbers import estimated, labelled, measured, stated
-from cbabo.display.plots.style import BAND, BROKEN, GREY, INK, LINE, PALE, SMALL, axes_for, literal
+from cbabo.display.plots.style import BAND, BROKEN, GREY, INK, LINE, PALE, SMALL, axes_for, literal, wrapped
 from cbabo.display.problems import value_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from cbabo.domain.problem import Problem
     from cbabo.domain.space import AnyVariable
 
-_ROW = 0.37
-"""Inches of a row."""
+_ROW, _BARS, _LETTER = 0.37, 3.2, 0.068
+"""Inches: the height of a row, the width of the bars, and that of a letter beside them."""
+_GAP = 0.6
+"""Between variables and limits, in rows."""
+_TITLE = 60
+"""Letters in a line of the title."""
 _MARKS = {"slack": "o", "active": "D", "violated": "X"}
 _HEIGHT = 0.16
 """Half the height of a bar, in rows."""
@@ -28,22 +32,26 @@ _HEIGHT = 0.16
 
 def draw_answer(problem: Problem, answer: Answer, standings: Sequence[LimitStanding], ax: Axes | None) -> Axes:
     """Draw one row for each variable and each limited output."""
-    rows = len(problem.variables) + len(standings) + 1
-    ax = axes_for(ax, 6.4, _ROW * rows + 0.5)
-    labels: list[tuple[float, str]] = []
-    y = 0.0
-    for v in problem.variables:
+    labels = [labelled(v.name, v.unit) for v in problem.variables]
+    labels += [labelled(s.title, s.constraint.unit) for s in standings]
+    words = [f"{value_of(v, answer.point[v.name])} {v.unit}".rstrip() for v in problem.variables]
+    prices = [answer.prices.get(s.constraint.name) for s in standings]
+    words += [_words(problem, s, price) for s, price in zip(standings, prices, strict=True)]
+    letters = max(map(len, labels)) + max(len(line) for text in words for line in text.split("\n"))
+    ax = axes_for(ax, _BARS + _LETTER * letters, _ROW * (len(labels) + 1) + 0.5)
+    places = [-float(i) for i in range(len(labels))]
+    for i in range(len(problem.variables), len(labels)):
+        places[i] -= _GAP
+    for y, v in zip(places, problem.variables, strict=False):
         _draw_variable(ax, y, v, answer.point[v.name])
-        labels.append((y, literal(labelled(v.name, v.unit))))
-        y -= 1.0
-    y -= 0.6
-    for s in standings:
-        _draw_limit(ax, y, problem, s, answer.prices.get(s.constraint.name))
-        labels.append((y, literal(labelled(s.title, s.constraint.unit))))
-        y -= 1.0
-    ax.set_title(literal(f"{answer.status}: {summary(answer)}"), fontsize=SMALL + 1, color=INK, loc="left")
-    ax.set_yticks([at for at, _ in labels], [text for _, text in labels], fontsize=SMALL)
-    ax.set_ylim(y + 0.3, 0.6)
+    for y, s, price in zip(places[len(problem.variables) :], standings, prices, strict=True):
+        _draw_limit(ax, y, s, price)
+    for y, text in zip(places, words, strict=True):
+        ax.text(1.04, y, literal(text), fontsize=SMALL, va="center", color=INK)
+    title = wrapped(f"{answer.status}: {summary(answer)}", _TITLE)
+    ax.set_title(title, fontsize=SMALL + 1, color=INK, loc="left")
+    ax.set_yticks(places, [literal(text) for text in labels], fontsize=SMALL)
+    ax.set_ylim(places[-1] - 0.7, 0.6)
     ax.set_xlim(0.0, 1.0)
     ax.set_xticks([])
     ax.tick_params(length=0)
@@ -52,10 +60,17 @@ def draw_answer(problem: Problem, answer: Answer, standings: Sequence[LimitStand
     return ax
 
 
+def _words(problem: Problem, s: LimitStanding, price: Price | None) -> str:
+    """State an output with its limit and, if that binds, what relaxing it gains."""
+    c, goal = s.constraint, problem.objective
+    text = f"{estimated(s.estimate.mean, s.estimate.std)} {'≤' if c.sense == '<=' else '≥'} {measured(s.limit, c.unit)}"
+    if price is None or not price.binds:
+        return text
+    return f"{text}\nbinds: {estimated(price.value, price.std)} {goal.unit or goal.name} per {c.unit or 'unit'}"
+
+
 def _draw_variable(ax: Axes, y: float, variable: AnyVariable, value: Any) -> None:
     """Draw where a variable lies in its range."""
-    words = f"{value_of(variable, value)} {variable.unit}".rstrip()
-    _write(ax, y, words)
     if variable.type == "categorical":
         listed = list(variable.values or ())
         share = (listed.index(value) + 0.5) / len(listed)
@@ -71,13 +86,13 @@ def _draw_variable(ax: Axes, y: float, variable: AnyVariable, value: Any) -> Non
     _write_ends(ax, y, ends)
 
 
-def _draw_limit(ax: Axes, y: float, problem: Problem, s: LimitStanding, price: Price | None) -> None:
+def _draw_limit(ax: Axes, y: float, s: LimitStanding, price: Price | None) -> None:
     """Draw an output with its deviation against its limit; the side beyond the limit is red."""
     c, mean, std = s.constraint, s.estimate.mean, s.estimate.std
     if c.limit is None:
         low, high = sorted((c.strictest, c.most_relaxed, s.limit))[::2]
     else:
-        reach = max(1.5 * abs(mean - c.limit), 4.0 * std, 0.02 * c.scale)
+        reach = float(f"{max(1.6 * abs(mean - c.limit), 4.0 * std, 0.02 * c.scale):.1g}")
         low, high = c.limit - reach, c.limit + reach
     at, here, left, right = ((v - low) / (high - low) for v in (s.limit, mean, mean - 2.0 * std, mean + 2.0 * std))
     allowed = (0.0, at) if c.sense == "<=" else (at, 1.0)
@@ -93,16 +108,7 @@ def _draw_limit(ax: Axes, y: float, problem: Problem, s: LimitStanding, price: P
     if not 0.0 <= here <= 1.0:
         mark = "<" if here < 0.0 else ">"
     ax.plot([min(max(here, 0.0), 1.0)], [y], marker=mark, color=colour, markersize=6, zorder=4, clip_on=False)
-    words = f"{estimated(mean, std)} {'≤' if c.sense == '<=' else '≥'} {measured(s.limit, c.unit)}"
-    if price is not None and price.binds:
-        goal = problem.objective
-        words += f"\nbinds: {estimated(price.value, price.std)} {goal.unit or goal.name} per {c.unit or 'unit'}"
-    _write(ax, y, words)
     _write_ends(ax, y, (stated(float(f"{low:.4g}")), stated(float(f"{high:.4g}"))))
-
-
-def _write(ax: Axes, y: float, words: str) -> None:
-    ax.text(1.04, y, literal(words), fontsize=SMALL, va="center", color=INK)
 
 
 def _write_ends(ax: Axes, y: float, ends: tuple[str, str]) -> None:

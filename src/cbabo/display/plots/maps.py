@@ -12,7 +12,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from cbabo.display.numbers import labelled, number
-from cbabo.display.plots.style import FILLS, GREY, HATCH, INK, LINE, SMALL, axes_for, literal, unreachable_patch
+from cbabo.display.plots.style import (
+    ACROSS,
+    FILLS,
+    GREY,
+    HATCH,
+    INK,
+    LINE,
+    SMALL,
+    UP,
+    axes_for,
+    literal,
+    unreachable_patch,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from cbabo.answering.answers import Answer
@@ -59,7 +72,7 @@ def draw_map(
         lines = ax.contour(x, y, values, levels=_LEVELS, colors=[LINE], linewidths=0.9, linestyles="solid")
         ax.clabel(lines, fmt=number, fontsize=SMALL, colors=[INK])
         goal = problem.objective
-        key.insert(0, Line2D([], [], color=LINE, linewidth=0.9, label=literal(labelled(goal.name, goal.unit))))
+        key.insert(0, Line2D([], [], color=LINE, linewidth=0.9, label=wrapped(labelled(goal.name, goal.unit), _WIDEST)))
     at = [asked.thresholds[name] for name in names]
     marker, words = ("X", "asked for: cannot be met") if asked.status == "unreachable" else ("D", "asked for")
     key += ax.plot(
@@ -75,8 +88,8 @@ def draw_map(
     ax.set_xlim(float(left), float(right))
     ax.set_ylim(float(bottom), float(top))
     across, up = (by_name[name] for name in names)
-    ax.set_xlabel(_label(across))
-    ax.set_ylabel(_label(up))
+    ax.set_xlabel(_label(across, ACROSS))
+    ax.set_ylabel(_label(up, UP))
     ax.legend(
         handles=key, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0, fontsize=SMALL, frameon=False
     )
@@ -84,9 +97,9 @@ def draw_map(
     return ax
 
 
-def _label(constraint: Constraint) -> str:
+def _label(constraint: Constraint, width: int) -> str:
     symbol = "≤" if constraint.sense == "<=" else "≥"
-    return literal(labelled(f"limit of {constraint.name} ({symbol})", constraint.unit))
+    return wrapped(labelled(f"limit of {constraint.name} ({symbol})", constraint.unit), width)
 
 
 def _merged(binding: np.ndarray, sets: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[str]]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cbabo.display.numbers import labelled, percent
-from cbabo.display.plots.style import BAND, GREY, INK, LINE, SMALL, axes_for, literal, plain
+from cbabo.display.plots.style import BAND, GREY, INK, LINE, SMALL, axes_for, plain, wrapped
 from cbabo.display.units import units
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _ACROSS = 4
 _SHOWN = (0.005, 0.995)
 """Quantiles of the measurements between which predictions are drawn: a single far one would hide all others."""
+_TITLE = 26
+"""Letters in a line of the title of a panel."""
 _BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
 
 
@@ -56,7 +58,7 @@ def draw_output(problem: Problem, quality: Quality, output: str, ax: Axes | None
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)
     ax.set_aspect("equal")
-    ax.set_title(literal(labelled(output, units(problem).get(output, ""))), fontsize=SMALL + 1, color=INK)
+    ax.set_title(wrapped(labelled(output, units(problem).get(output, "")), _TITLE), fontsize=SMALL + 1, color=INK)
     explained, inside = max(0.0, float(quality.explained[j])), float(quality.covered[-1, j])
     words = f"{percent(explained)} explained\n{percent(inside)} inside 95 %"
     ax.text(0.04, 0.96, words, transform=ax.transAxes, fontsize=SMALL - 1, va="top", color=INK, bbox=_BEHIND)

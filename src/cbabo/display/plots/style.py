@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -18,6 +20,8 @@ FILLS = ("#cfe0f1", "#f6dcc6", "#d3e8d3", "#e6d8ee", "#f3e9bf", "#d5e9ea", "#f2d
 HATCH = "////"
 SMALL = 8.0
 """Size of letters in points, for everything but the labels of axes."""
+ACROSS, UP = 44, 30
+"""Letters in a line of the label of an axis."""
 
 
 def axes_for(ax: Axes | None, width: float = 5.2, height: float = 3.4) -> Axes:
@@ -38,6 +42,11 @@ def plain(ax: Axes) -> None:
 def literal(text: str) -> str:
     """Return a text that matplotlib shows as it is: between two dollar signs it would read mathematics."""
     return text.replace("$", r"\$")
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text in lines of at most so many letters, as it is."""
+    return literal("\n".join(textwrap.wrap(text, width)))
 
 
 def with_unit(mean: float, std: float, unit: str) -> str:

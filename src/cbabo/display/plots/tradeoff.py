@@ -10,18 +10,21 @@ from matplotlib.lines import Line2D
 
 from cbabo.display.numbers import estimated, labelled, measured
 from cbabo.display.plots.style import (
+    ACROSS,
     BAND,
     GREY,
     HATCH,
     INK,
     LINE,
     SMALL,
+    UP,
     axes_for,
     literal,
     plain,
     runs,
     unreachable_patch,
     with_unit,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 _HELD = 3
 """Limits that are held, and named in the title; more would not fit."""
+_TITLE = 64
+"""Letters in a line of the title."""
 
 
 def draw_tradeoff(problem: Problem, curve: Curve, designs: Placed, asked: Answer, ax: Axes | None) -> Axes:
@@ -73,12 +78,12 @@ def draw_tradeoff(problem: Problem, curve: Curve, designs: Placed, asked: Answer
         ax.scatter(
             designs.limits[:, 0], designs.objective, s=9, color=GREY, linewidths=0, alpha=0.7, label="measured designs"
         )
-    ax.set_xlabel(literal(labelled(f"limit of {curve.name} ({_symbol(constraint)})", constraint.unit)))
-    ax.set_ylabel(literal(labelled(goal.name, goal.unit)))
+    ax.set_xlabel(wrapped(labelled(f"limit of {curve.name} ({_symbol(constraint)})", constraint.unit), ACROSS))
+    ax.set_ylabel(wrapped(labelled(goal.name, goal.unit), UP))
     held = [c for c in problem.box.movable if c is not constraint]
     if 0 < len(held) <= _HELD:
         stated = (f"{c.name} {_symbol(c)} {measured(asked.thresholds[c.name], c.unit)}" for c in held)
-        ax.set_title(literal("at " + ", ".join(stated)), fontsize=SMALL, color=GREY)
+        ax.set_title(wrapped("at " + ", ".join(stated), _TITLE), fontsize=SMALL, color=GREY)
     plain(ax)
     handles = [*ax.get_legend_handles_labels()[0], *key, _mark(ax, problem, constraint, asked)]
     ax.legend(handles=handles, fontsize=SMALL, frameon=False)
