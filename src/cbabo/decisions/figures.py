@@ -1,4 +1,4 @@
-"""What the figures of a model show; `display.plots` draws it, and is imported only here, because matplotlib is optional."""
+"""What the figures of a model show; `display.plots` draws it, and is imported when a figure is drawn: matplotlib is optional."""
 
 from __future__ import annotations
 
