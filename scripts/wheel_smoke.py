@@ -15,6 +15,7 @@ FILES = (
     "surfaces/page/index.html",
     "surfaces/page/style.css",
     "surfaces/page/main.js",
+    "surfaces/notebook/widget.js",
     "storage/migrations/env.py",
     "storage/migrations/versions/r0001_studies.py",
 )

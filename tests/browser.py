@@ -35,10 +35,24 @@ def chromium() -> Iterator[Browser]:
     if path is None:
         message = "Chromium is missing; scripts/system-packages.sh installs it"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with _shared(path) as browser:
         yield browser
-        browser.close()
+
+
+_running: list[Browser] = []
+"""The browser that runs: every module that imports the fixture has one of its own, and a process may have one Playwright only."""
+
+
+@contextmanager
+def _shared(path: str) -> Iterator[Browser]:
+    """Start the browser, unless it runs; the fixture that was made first ends last, and closes it."""
+    if _running:
+        yield _running[0]
+        return
+    with sync_playwright() as playwright:
+        _running.append(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"]))
+        yield _running[0]
+        _running.pop().close()
 
 
 @dataclass(frozen=True)

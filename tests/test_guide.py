@@ -82,4 +82,4 @@ def test_the_guide_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 if line.strip() != "...":
                     assert any(fits(one, line) for one in printed), f"{command}\n{line}\n\n{came}"
     assert ran["called"] >= 15
-    assert ran["in a shell"] == 2
+    assert ran["in a shell"] == 3

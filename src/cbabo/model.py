@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from cbabo.decisions.atlas import Atlas, atlas
 from cbabo.decisions.common_design import CommonDesign, common_design
 from cbabo.decisions.conflict import Conflict, WayOut, conflict, ways_out
 from cbabo.decisions.explain import Explanation, explain
+from cbabo.decisions.figures import chosen_pair, plot_map, plot_quality, plot_tradeoff
 from cbabo.decisions.freezing import freeze
 from cbabo.decisions.other_question import Limit, answer_other, is_other, own_limits, relative_limits
 from cbabo.decisions.reach import reach
@@ -36,6 +37,13 @@ from cbabo.methods.settings import MethodSettings
 from cbabo.methods.step import FEWEST
 from cbabo.numerics.threads import one_thread
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cbabo.surfaces.notebook.file import ExplorerFile
+    from cbabo.surfaces.notebook.widget import ExplorerWidget
+
 
 class Model(Fitted):
     """Answers for every threshold in the box.
@@ -50,6 +58,10 @@ class Model(Fitted):
         Model('three_truss', default method, 40 measured, 0 failed, 2 variables, 3 movable limits)
         >>> model.predict().feasible
         True
+        >>> model.plot_tradeoff("c1").get_xlabel()
+        'limit of c1 (≤)'
+        >>> model.explore({"c1": 2.0}).limits["c1"]
+        2.0
     """
 
     def predict(
@@ -223,6 +235,55 @@ class Model(Fitted):
         limits: the two of the map, those that matter most at this place unless given; count: values of each on the map.
         """
         return atlas(self, self._one(at), limits, count)
+
+    def plot_tradeoff(
+        self, limit: str, at: Mapping[str, float] | None = None, *, count: int = 41, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the best objective over one limit, with 2 standard deviations to either side, and return the axes.
+
+        at: the other limits, nominal where left out; the limit asked for is marked, with its price if it binds. Limits that
+        cannot be met are hatched. Dots are measured designs, each at the strictest limit that it obeys. count: answers on the
+        curve; ax: where to draw, a new figure unless given. Needs the `plot` extra (matplotlib).
+        """
+        return plot_tradeoff(self, self._one(at), limit, count, ax)
+
+    def plot_map(
+        self,
+        first: str | None = None,
+        second: str | None = None,
+        at: Mapping[str, float] | None = None,
+        *,
+        count: int = 31,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw contours of the best objective over two limits, coloured by which limits bind, and return the axes.
+
+        first, second: the limits, those that matter most unless given; at: the other limits, nominal where left out; count:
+        values of each limit; ax: where to draw, a new figure unless given. Needs the `plot` extra (matplotlib).
+        """
+        return plot_map(self, self._one(at), chosen_pair(first, second), count, ax)
+
+    def plot_quality(self, output: str | None = None, *, ax: Axes | None = None) -> Axes | Figure:
+        """Draw every measured design as predicted from all others, against what was measured.
+
+        Returns a figure with one panel for each simulated output, or the axes of the one output that is stated. ax: where to
+        draw one output, a new figure unless given. Needs the `plot` extra (matplotlib).
+        """
+        found: Axes | Figure = plot_quality(self, output, ax)
+        return found
+
+    def explore(
+        self, limits: Mapping[str, float] | None = None, *, height: int = 900, path: str | Path | None = None
+    ) -> ExplorerWidget | ExplorerFile:
+        """Return the explorer for a notebook: a widget whose `limits` are those that are set in it.
+
+        widget.limits may be read and set, widget.answer is the full answer to them. Without anywidget (the `notebook` extra), or
+        with a path, the page is written to a file and shown as it is. limits: where to begin, nominal where left out; height:
+        in pixels; path: of the file, a temporary one unless given.
+        """
+        from cbabo.surfaces.notebook import explore_model
+
+        return explore_model(self, limits, height, path)
 
     def _one(self, thresholds: Mapping[str, float] | None) -> Query:
         """Read one limit for each constraint; those left out stand at their nominal value."""

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from io import StringIO
 
 import pandas as pd
-import pytest
 
-from cbabo.surfaces.records import answer_record, csv_text, plain_names, recommendation_record, standing
+from cbabo.surfaces.records import answer_record, csv_text, plain_names, recommendation_record
 from learned import model_of
 from simulators import simulate_valley, valley
 
@@ -25,23 +24,6 @@ def test_records_are_json() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert [row["limit"] for row in found["changes"]] == ["c", "g"]
     assert all(set(row["limits"]) == {"c", "g"} for row in found["alternatives"])
-
-
-@pytest.mark.parametrize(
-    ("room", "std", "expected"),
-    [
-        (1.0, 0.1, "slack"),
-        (0.15, 0.1, "active"),
-        (-0.05, 0.1, "active"),
-        (-0.15, 0.1, "violated"),
-        (0.05, 0.0, "active"),  # within 1 % of the range
-        (0.15, 0.0, "slack"),
-        (-1e-6, 0.0, "violated"),  # measured
-        (-1e-12, 0.0, "active"),
-    ],
-)
-def test_standing_is_told_by_room_and_deviation(room: float, std: float, expected: str) -> None:
-    assert standing(room, std, 10.0) == expected
 
 
 def test_no_cell_of_a_csv_file_is_a_formula_and_numbers_stay_numbers() -> None:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from cbabo.answering.standings import limit_standings
+from cbabo.display.answers import answer_html, recommendation_html
+from cbabo.display.extras import needs_matplotlib
+from cbabo.domain.problem import Problem
 from cbabo.domain.space import Point
+from cbabo.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Status = Literal["predicted", "measured", "verified", "unreachable"]
 
@@ -98,6 +106,8 @@ class Answer:
     """Half widths of uniformly distributed variables, which the probability and the outputs contain."""
     prices: Mapping[str, Price] = field(default_factory=dict, repr=False, compare=False)
     """What each movable limit costs, computed when it is first looked at; empty where the limits cannot be met."""
+    problem: Problem | None = field(default=None, repr=False, compare=False)
+    """What it answers, with units and ranges; None for an answer that is made by hand."""
 
     @property
     def verified(self) -> bool:
@@ -108,6 +118,22 @@ class Answer:
     def feasible(self) -> bool:
         """Whether all limits are obeyed: as measured, else more likely than not."""
         return self.probability_feasible > 0.5
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the design in its ranges and the outputs against their limits, with 2 standard deviations to either side.
+
+        What binds is marked with its price. ax: where to draw; a new figure unless given. Needs the `plot` extra (matplotlib).
+        """
+        if self.problem is None:
+            raise InputError("plot: expected an answer of a model, got one made by hand; use that of Model.predict")
+        with needs_matplotlib("plot"):
+            from cbabo.display.plots.answers import draw_answer
+
+            return draw_answer(self.problem, self, limit_standings(self.problem, self), ax)
+
+    def _repr_html_(self) -> str:
+        """Return tables for a notebook."""
+        return answer_html(self, () if self.problem is None else limit_standings(self.problem, self))
 
 
 @dataclass(frozen=True)
@@ -148,3 +174,7 @@ class Recommendation:
     changes: Mapping[str, LimitChange]
     alternatives: tuple[Recommendation, ...] = ()
     """Other proposals, clearly different from this one and from each other, in the order of their score."""
+
+    def _repr_html_(self) -> str:
+        """Return tables for a notebook."""
+        return recommendation_html(self)

@@ -213,6 +213,7 @@ class Answers:
             probability_success=float(self.probability_success[i]),
             approximate=bool(self.approximate[i]),
             prices=self._prices(i),
+            problem=problem,
         )
 
     def _prices(self, i: int) -> Mapping[str, Price]:

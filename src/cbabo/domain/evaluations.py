@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cbabo.display.problems import evaluations_html
 from cbabo.domain.parts import count_parts
 from cbabo.domain.problem import RESERVED, Problem
 from cbabo.domain.space import Point
@@ -216,6 +217,10 @@ class Evaluations(Sequence[Evaluation]):
             self.problem,
             tuple(row for row, inside in rows if not inside and row.excluded is None and row.state != "running"),
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        return evaluations_html(self)
 
     def _where(self, state: State) -> Evaluations:
         rows = zip(self.rows, self.is_inside, strict=True)

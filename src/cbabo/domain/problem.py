@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from cbabo.display.problems import problem_html
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import Constraint, ThresholdBox
 from cbabo.domain.expression import Expression, parse_relation
@@ -305,6 +306,10 @@ class Problem:
     def digest(self) -> str:
         """A hash of everything that the problem states."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def _repr_html_(self) -> str:
+        """Return tables for a notebook."""
+        return problem_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """State the problem in plain values, defaults left out; `from_dict` reads it back."""

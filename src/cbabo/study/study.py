@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from cbabo.display.studies import study_html
 from cbabo.domain.audits import Audit
 from cbabo.domain.constraints import ThresholdsLike
 from cbabo.domain.convergence import Convergence
@@ -46,6 +47,8 @@ from cbabo.study.trials import Trials
 if TYPE_CHECKING:
     from cbabo.answering.answers import Answer, Recommendation
     from cbabo.model import Model
+    from cbabo.surfaces.notebook.file import ExplorerFile
+    from cbabo.surfaces.notebook.widget import ExplorerWidget
 
 
 class Study:
@@ -432,6 +435,19 @@ class Study:
             self._store.append("audit", who, found.to_dict())
         return self.audits[-1]
 
+    def explore(
+        self, limits: Mapping[str, float] | None = None, *, height: int = 900, path: str | Path | None = None
+    ) -> ExplorerWidget | ExplorerFile:
+        """Return the explorer for a notebook: a widget whose `limits` are those that are set in it.
+
+        widget.limits may be read and set, widget.answer is the full answer to them. Without anywidget (the `notebook` extra), or
+        with a path, the page is written to a file and shown as it is. limits: where to begin, nominal where left out; height:
+        in pixels; path: of the file, a temporary one unless given.
+        """
+        from cbabo.surfaces.notebook import explore_study
+
+        return explore_study(self, limits, height, path)
+
     def decide(
         self,
         thresholds: Mapping[str, float] | Answer | Recommendation,
@@ -451,6 +467,10 @@ class Study:
         content = decision_content(self._model_of(rows) if model is None else model, rows, thresholds, note, intents)
         entry = self._store.append("proposal" if proposal else "decision", who, content)
         return read_decision(entry)
+
+    def _repr_html_(self) -> str:
+        """Return tables for a notebook."""
+        return study_html(self)
 
     def _start(self, point: Mapping[str, float]) -> Point:
         """Return a design that a refinement begins with; refuse one that breaks a known relation."""

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from cbabo.answering.quality import LEVELS, leave_one_out
+from cbabo.answering.standings import ACTIVE_SHARE
 from cbabo.decisions import tradeoff, wish
+from cbabo.display.units import units
 from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
@@ -32,7 +34,6 @@ from cbabo.numerics.tolerances import BOUND_SLACK, PROBABILITY_SLACK, SAME_DESIG
 from cbabo.numerics.versions import versions
 from cbabo.solver import consistency, continuous, library
 from cbabo.solver.known import RELATION_SLACK
-from cbabo.surfaces.records import ACTIVE_SHARE
 from cbabo.surrogate import Surrogates, failures, formulas, gp, limits, warp
 from cbabo.surrogate.failures import FailureModel, tried_designs
 
@@ -100,15 +101,6 @@ def problem_record(problem: Problem) -> dict[str, Any]:
         "derived": dict(problem.derived),
         "region": None if problem.region is None else _region(problem.region),
     }
-
-
-def units(problem: Problem) -> dict[str, str]:
-    """Return the unit of every output: the objective's own, or that of the first limit that states one."""
-    found = dict.fromkeys(problem.outputs, "")
-    for c in problem.constraints:
-        for name in c.output_names:
-            found[name] = found[name] or c.unit
-    return {**found, problem.objective.name: problem.objective.unit or found[problem.objective.name]}
 
 
 def embedded(document: Mapping[str, Any]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 from cbabo.answering.answers import Answer, Recommendation
-from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
 from cbabo.domain.evaluations import Evaluation, Evaluations, Unfinished
 from cbabo.domain.parts import whole_name
 from cbabo.domain.problem import Problem
@@ -19,15 +18,12 @@ from cbabo.study.study import Study
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """How a text begins that a spreadsheet runs as a formula, or that becomes one when it is pasted."""
-Standing = Literal["slack", "active", "violated"]
 _STANDING: dict[Unfinished, str] = {
     "running": "running",
     "asked": "asked for, not yet told",
     "interrupted": "interrupted, will be run again",
     "retry": "will be run again",
 }
-ACTIVE_SHARE = 0.01
-"""Of a limit's range: nearer than this a limit is active, however small the standard deviation of its output is."""
 
 
 def answer_record(answer: Answer) -> dict[str, Any]:
@@ -207,16 +203,6 @@ def json_value(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return value.item() if hasattr(value, "item") else value
-
-
-def standing(room: float, std: float, scale: float) -> Standing:
-    """Say how an output stands to a limit: room to it (below zero where it is broken), deviation, the limit's range.
-
-    violated: broken by more than a deviation, or measured and broken at all; active: within two deviations, or 1 % of the range.
-    """
-    if room < -max(std, FEASIBILITY_TOLERANCE * scale):
-        return "violated"
-    return "active" if room <= max(2.0 * std, ACTIVE_SHARE * scale) else "slack"
 
 
 def _alternative(other: Recommendation) -> dict[str, Any]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from playwright.sync_api import Browser
 
-from cbabo import Study
+from browser import chromium as chromium
+from browser import window
+from cbabo import Settings, Study
+from cbabo.display.markup import Markup, joined, table, tag
+from cbabo.display.numbers import estimated, number, percent
 from cbabo.errors import InputError, ModelError
 from cbabo.surfaces.report import report
 from cbabo.surfaces.report.charts import Axis, Chart
-from cbabo.surfaces.report.markup import Markup, joined, table, tag
-from learned import QUICK
+from learned import QUICK, evaluated
 from simulators import make_beam, simulate_beam
 
 
@@ -64,15 +68,110 @@ def test_everything_is_there(study: Study) -> None:
     assert page.tags.count("svg") == 2 + 1 + 4  # curves, a map, an output each
 
 
-def test_chosen_thresholds_are_answered(study: Study) -> None:
-    rows = [{"stress": 3.25, "frequency": 3.0}]
-    page = report(study, np.array([[3.25, 3.0]]))
-    answer = study.model().predict(rows[0])
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.split("<h2>Answers</h2>")[1].split("</table>")[0])
-    assert cells[:2] == ["3.25", "3"]
-    assert f"{answer.objective.mean:.5g}" in cells
-    assert answer.probability_success < 1.0
-    assert f"{100 * answer.probability_success:.1f} %" in cells
+class Columns(HTMLParser):
+    """The rows of the first table behind a heading, by the name of each; what stands in a cell is one text."""
+
+    def __init__(self, page: str, heading: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.feed(page.split(f"<h2>{heading}</h2>")[1].split("</table>")[0])
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+    def of(self, name: str) -> list[list[str]]:
+        return [row[1:] for row in self.rows if row[0] == name]
+
+
+def test_chosen_thresholds_are_answered_in_columns_and_once(study: Study) -> None:
+    rows = [{"stress": 3.25, "frequency": 3.0}, {"stress": 6.0, "frequency": 2.5}]
+    model = study.model()
+    table = Columns(report(study, [*rows, rows[0]]), "Answers")
+    assert table.rows[0] == ["", "1", "2"]
+    answers = [model.predict(row) for row in rows]
+    assert table.of("mass [kg]") == [[estimated(a.objective.mean, a.objective.std) for a in answers]]
+    assert table.of("ribs") == [[str(a.point["ribs"]) for a in answers]]
+    assert table.of("simulator returns with") == [[percent(a.probability_success) for a in answers]]
+    assert any(a.probability_success < 1.0 for a in answers)
+    limits, outputs = table.of("stress ≤")[0], table.of("stress")[0]
+    assert [text.split()[-1] for text in limits] == ["3.25", "6"]
+    assert outputs == [estimated(a.outputs["stress"].mean, a.outputs["stress"].std) for a in answers]
+
+
+@pytest.fixture(scope="module")
+def solved() -> Study:
+    settings = Settings.default().replace(library=16)
+    study = Study.create(make_beam(), "sqlite://", seed=7, settings=settings)
+    study.add(pd.DataFrame([{**row.point, **row.outputs} for row in evaluated(make_beam(), simulate_beam, 24)]))
+    return study
+
+
+def test_equal_limits_are_answered_once(solved: Study) -> None:
+    titles = Columns(report(solved), "Answers").rows[0]
+    assert titles == [
+        "",
+        "nominal",
+        "strictest",
+        "25 % relaxed",
+        "75 % relaxed",
+        "most relaxed",
+    ]  # Nominal is the middle.
+
+
+def test_limits_that_bind_are_marked_with_what_relaxing_them_gains(solved: Study) -> None:
+    page = report(solved)
+    model = solved.model()
+    prices, table = model.predict().prices, Columns(page, "Answers")
+    for name, symbol in (("stress", "≤"), ("frequency", "≥")):
+        assert table.of(f"{name} {symbol}")[0][0].startswith("◆") == prices[name].binds
+        gain = prices[name]
+        assert table.of(name)[-1][0] == (estimated(gain.value, gain.std) if gain.binds else "0")
+    costs = Columns(page, "What limits cost")
+    reach = model.reach()
+    assert costs.of("frequency")[0][4] == number(reach.loc["frequency", "strictest"])
+
+
+def test_limits_that_cannot_be_met_are_marked_and_the_closest_stated(solved: Study) -> None:
+    asked = {"stress": 1.05, "frequency": 5.9}
+    table = Columns(report(solved, [solved.problem.box.nominal, asked]), "Answers")
+    assert table.of("status")[0][1] == "unreachable"
+    assert table.of("frequency ≥")[0][1] == "✕ 5.9"
+    closest = solved.model().predict(asked).closest_thresholds
+    assert closest is not None
+    assert table.of("frequency")[0] == ["", number(closest["frequency"])]
+
+
+def test_more_answers_than_fit_on_a_page_are_several_tables(solved: Study) -> None:
+    rows = np.column_stack([np.linspace(4.0, 8.0, 8), np.full(8, 4.0)])
+    section = report(solved, rows).split("<h2>Answers</h2>")[1].split("<h2>")[0]
+    assert section.count("<table") == 2
+
+
+def test_the_report_fits_the_screen_and_the_page_and_breaks_no_number(
+    chromium: Browser, solved: Study, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report(solved), encoding="utf-8")
+    with window(chromium, offline=True) as opened:
+        opened.page.goto(path.as_uri())
+        for name, width, media in (("wide", 1400, "screen"), ("narrow", 400, "screen"), ("print", 718, "print")):
+            opened.page.set_viewport_size({"width": width, "height": 900})
+            opened.page.emulate_media(media=media)
+            assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            heights = opened.page.evaluate(
+                "[...document.querySelectorAll('.answers td.number')].map((cell) => cell.getClientRects()[0].height)"
+            )
+            assert max(heights) < 30, width  # of one line
+            opened.shot(f"report-{name}")
+        table = "document.querySelector('.answers')"
+        assert opened.page.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")  # In print nothing can be scrolled.
 
 
 def test_a_recommendation_follows_its_intents_or_says_why_not(study: Study) -> None:

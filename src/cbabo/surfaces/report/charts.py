@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cbabo.display.markup import Markup, joined, tag
+from cbabo.display.numbers import number
 from cbabo.numerics.arrays import FloatArray
-from cbabo.surfaces.report.markup import Markup, joined, number, tag
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 12.0, 20.0, 34.0
 _DOT = 1.8

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cbabo.display.markup import Markup, joined, table, tag
+from cbabo.display.numbers import estimated, number, percent
 from cbabo.study.ledger import Decision
 from cbabo.study.study import Study
-from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
 
 _COLUMNS = (
     *("entry", "made (UTC)", "by", "kind", "limits", "design", "objective", "feasible", "status"),
@@ -22,7 +23,7 @@ def ledger_section(study: Study) -> Markup:
         parts += [tag("p", f"{text}.") for text in audits[-1].where]
     if len(decisions):
         cells = [_row(decision) for decision in decisions]
-        parts += [tag("h2", "Decisions"), tag("div", table(_COLUMNS, cells), class_="wide")]
+        parts += [tag("h2", "Decisions"), table(_COLUMNS, cells)]
     return joined(*parts)
 
 
@@ -39,8 +40,8 @@ def _row(decision: Decision) -> tuple[str | float | int, ...]:
             for limit, value in decision.thresholds.items()
         ),
         ", ".join(f"{variable} {number(value)}" for variable, value in decision.point.items()),
-        f"{name} {number(decision.objective.mean)} ± {number(decision.objective.std)}",
-        f"{100 * decision.probability_feasible:.1f} %",
+        f"{name} {estimated(decision.objective.mean, decision.objective.std)}",
+        percent(decision.probability_feasible),
         decision.status,
         "" if decision.evaluation is None else f"{number(decision.measured[name])} (evaluation {decision.evaluation})",
         f"{decision.evaluations} measured, {decision.data}",

@@ -8,67 +8,29 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbabo.answering.answers import Recommendation
-from cbabo.answering.predict import Answers
+from cbabo.answering.answers import Answer, Recommendation
 from cbabo.answering.quality import LEVELS, leave_one_out, maxima_advice
+from cbabo.decisions.explain import Explanation
 from cbabo.decisions.recommend import Intent
 from cbabo.decisions.tradeoff import Curve, across, along, placed
-from cbabo.domain.categorical import Categorical
+from cbabo.display.markup import Markup, Written, joined, table, tag
+from cbabo.display.numbers import estimated, labelled, number, percent, stated
+from cbabo.display.problems import problem_tables, value_of
+from cbabo.display.units import units
 from cbabo.domain.evaluations import Evaluations
 from cbabo.domain.problem import Problem
-from cbabo.domain.space import AnyVariable
 from cbabo.errors import InputError
 from cbabo.model import Model
-from cbabo.surfaces.document import units
-from cbabo.surfaces.explaining import sentences
-from cbabo.surfaces.records import breaking_text, standing
+from cbabo.surfaces.explaining import explanation_record, sentences
+from cbabo.surfaces.records import breaking_text
 from cbabo.surfaces.report.charts import Axis, Chart
-from cbabo.surfaces.report.markup import Markup, joined, number, table, tag
 
 _DETAIL = 21
 
 
 def problem_section(problem: Problem) -> Markup:
     """State the problem."""
-    variables = [(v.name, v.type, *_range(v), v.unit) for v in problem.variables]
-    goal = problem.objective
-    limits = [
-        (
-            c.name,
-            "≤" if c.sense == "<=" else "≥",
-            number(c.limit) if c.limit is not None else f"{number(c.strictest)} to {number(c.most_relaxed)}",
-            "" if c.limit is not None else number(problem.box.nominal[c.name]),
-            c.unit,
-            ", ".join(c.output_names),
-        )
-        for c in problem.constraints
-    ]
-    known = table(("known relation",), [(text,) for text in problem.relations]) if problem.relations else ""
-    exact = {problem.outputs[j] for j in problem.exact}
-    formulas = [
-        (name, text, "variables: exact" if name in exact else "outputs: as certain as these are")
-        for name, text in problem.derived.items()
-    ]
-    return joined(
-        tag("h2", "Problem"),
-        tag("p", f"{goal.direction.capitalize()} {labelled(goal.name, goal.unit)}."),
-        table(("variable", "type", "low", "high", "unit"), variables),
-        table(("limit", "", "strictest to most relaxed", "nominal", "unit", "outputs"), limits),
-        known,
-        table(("derived output", "formula", "of"), formulas) if formulas else "",
-    )
-
-
-def _range(variable: AnyVariable) -> tuple[float | str, float | str]:
-    """Return where a variable may lie; its labels in place of bounds."""
-    if isinstance(variable, Categorical):
-        return ", ".join(variable.values), ""
-    return float(variable.low), float(variable.high)
-
-
-def _shown(value: float | str) -> float | str:
-    """Return a number or a label as tables show it."""
-    return value if isinstance(value, str) else float(value)
+    return joined(tag("h2", "Problem"), problem_tables(problem))
 
 
 def evaluations_section(evaluations: Evaluations) -> Markup:
@@ -91,8 +53,10 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
             failures,
         )
     unit = units(problem)
-    rows: list[tuple[str, float | str, str]] = [(v.name, _shown(best.point[v.name]), v.unit) for v in problem.variables]
-    rows += [(name, best.outputs[name], unit[name]) for name in problem.outputs]
+    rows = [(v.name, value_of(v, best.point[v.name]), v.unit) for v in problem.variables]
+    rows += [
+        (name, Written(estimated(best.outputs[name], best.sem.get(name, 0.0))), unit[name]) for name in problem.outputs
+    ]
     return joined(
         tag("h2", "Evaluations"),
         tag("p", f"{counts}. The best measured design that obeys the nominal limits is evaluation {best.id}:"),
@@ -100,31 +64,6 @@ def evaluations_section(evaluations: Evaluations) -> Markup:
         outside,
         failures,
     )
-
-
-def answers_section(answers: Answers) -> Markup:
-    """Answer the chosen thresholds, one table row each."""
-    problem, model = answers.fitted.problem, answers.fitted
-    shown = [answers.answer(i) for i in range(len(answers))]
-    columns = [f"limit {name}" for name in problem.box.names] + [*problem.space.names]
-    fails = len(model.evaluations.failed) > 0
-    columns += [problem.objective.name, "±", "feasible", *(["simulator returns"] if fails else []), "status"]
-    columns += ["active or violated"]
-    rows = []
-    for i, answer in enumerate(shown):
-        slacks = -problem.box.violations(answers.moments[0][i : i + 1], answers.thresholds[i : i + 1])[0]
-        names = [(c, output) for c in problem.constraints for output in c.output_names]
-        stands = [
-            f"{c.name} {kind}"
-            for (c, output), slack in zip(names, slacks, strict=True)
-            if (kind := standing(float(slack), answer.outputs[output].std, c.scale)) != "slack"
-        ]
-        chance = f"{100 * answer.probability_feasible:.1f} %"
-        values = [*answer.thresholds.values(), *(_shown(v) for v in answer.point.values())]
-        chances = [chance, f"{100 * answer.probability_success:.1f} %"] if fails else [chance]
-        rows.append((*values, answer.objective.mean, answer.objective.std, *chances, answer.status, ", ".join(stands)))
-    note = f"By the model of {len(model.evaluations.complete)} measured designs."
-    return joined(tag("h2", "Answers"), tag("p", note), tag("div", table(columns, rows), class_="wide"))
 
 
 def tradeoff_section(model: Model, base: Mapping[str, float]) -> Markup:
@@ -150,8 +89,11 @@ def price_section(model: Model, base: Mapping[str, float]) -> Markup:
         found = model.explain(base)
     except InputError as error:
         return joined(tag("h2", "What limits cost"), tag("p", str(error)))
-    said = [tag("p", f"{text}.") for text in sentences(model.problem, found)]
-    return joined(tag("h2", "What limits cost"), tag("p", "At the nominal limits, the other limits held:"), *said)
+    said = sentences(model.problem, found)
+    if found.conflict is not None:
+        return joined(tag("h2", "What limits cost"), *(tag("p", f"{text}.") for text in said))
+    head = tag("p", f"At the nominal limits, {said[0]}. For each limit, the others held:")
+    return joined(tag("h2", "What limits cost"), head, _price_table(model.problem, found))
 
 
 def recommendation_section(model: Model, base: Mapping[str, float], intents: Mapping[str, Intent]) -> Markup:
@@ -167,7 +109,7 @@ def quality_section(model: Model) -> Markup:
     """Show how well every measured design is predicted from all others."""
     quality = leave_one_out(model)
     rows = [
-        (name, f"{100 * max(0.0, float(e)):.1f} %", f"{100 * float(c):.0f} %")
+        (name, Written(percent(max(0.0, float(e)))), Written(percent(float(c))))
         for name, e, c in zip(quality.outputs, quality.explained, quality.covered[-1], strict=True)
     ]
     charts = []
@@ -189,9 +131,20 @@ def quality_section(model: Model) -> Markup:
     return joined(head, table(("output", "explained", "inside"), rows), tag("div", *charts, class_="charts"))
 
 
-def labelled(name: str, unit: str) -> str:
-    """Write a name with its unit."""
-    return f"{name} [{unit}]" if unit else name
+def _price_table(problem: Problem, found: Explanation) -> Markup:
+    """List for each limit what relaxing it gains, where that holds, and how far the limit could go."""
+    goal = labelled(problem.objective.name, problem.objective.unit)
+    rows = []
+    for row in explanation_record(problem, found)["prices"]:
+        price = "" if row["price"] is None else estimated(row["price"], row["std"]) if row["price"] > 0.0 else "0"
+        holds = "" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}"
+        end = " (end of its range)" if row["gains_at_end"] else ""
+        reach = ("" if row[key] is None else number(row[key]) for key in ("strictest", "gains_until"))
+        strictest, until = reach
+        cells = (stated(row["at"]), price, holds, strictest, f"{until}{end}")
+        rows.append((row["limit"], row["unit"], *(Written(cell) for cell in cells)))
+    columns = ("limit", "unit", "at", f"gain of {goal} per unit", "holds from", "as strict as", "gains until")
+    return table(columns, rows)
 
 
 def _curve(model: Model, base: Mapping[str, float], curve: Curve) -> Markup:
@@ -236,8 +189,12 @@ def _proposal(problem: Problem, found: Recommendation) -> list[Markup]:
     goal = labelled(problem.objective.name, problem.objective.unit)
     goes = "better" if found.improvement >= 0 else "worse"
     words = (
-        f"{goal} from {number(found.base.objective.mean)} to {number(found.answer.objective.mean)}, {goes} by "
-        f"{number(abs(found.improvement))}; feasible with {100 * found.answer.probability_feasible:.1f} %."
+        f"{goal} from {_objective(found.base)} to {_objective(found.answer)}, {goes} by "
+        f"{number(abs(found.improvement))}; feasible with {percent(found.answer.probability_feasible)}."
     )
     columns = ("limit", "intent", "nominal", "proposed", "what this change alone buys")
     return [tag("p", words), table(columns, rows), *(tag("p", w, class_="warning") for w in found.answer.warnings)]
+
+
+def _objective(answer: Answer) -> str:
+    return estimated(answer.objective.mean, answer.objective.std)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from cbabo.display.numbers import number
+
 
 class Markup(str):
     """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+class Written(str):
+    """A number that is written already: it stands to the right in a table, and is never broken."""
 
     __slots__ = ()
 
@@ -26,23 +34,26 @@ def joined(*children: str) -> Markup:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
-    """Return a table; numbers stand to the right."""
-    head = tag("tr", *(tag("th", name) for name in columns))
+    """Return a table; numbers stand to the right, and so do the titles of columns that hold numbers only.
+
+    The alignment is stated in each cell, because notebooks drop style sheets and have others of their own.
+    """
+    to_right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
+    head = tag("tr", *(tag("th", name, style=_SIDE[right]) for name, right in zip(columns, to_right, strict=True)))
     body = [tag("tr", *(_cell(value) for value in row)) for row in rows]
     return tag("table", tag("thead", head), tag("tbody", *body))
 
 
-def number(value: float) -> str:
-    """Write a number as people read it."""
-    return f"{value:.5g}"
-
-
 _NAMES = {"class_": "class", "view_box": "viewBox"}
+_SIDE = {False: "text-align:left", True: "text-align:right"}
 
 
 def _cell(value: object) -> Markup:
-    if isinstance(value, float):
-        return tag("td", number(value), class_="number")
-    if isinstance(value, int):
-        return tag("td", str(value), class_="number")
-    return tag("td", value if isinstance(value, str) else str(value))
+    if not _is_number(value):
+        return tag("td", value if isinstance(value, str) else str(value), style=_SIDE[False])
+    text = number(value) if isinstance(value, float) else str(value)
+    return tag("td", text, class_="number", style=f"{_SIDE[True]};white-space:nowrap")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Written | float | int)
