@@ -8,7 +8,7 @@ import pytest
 
 from cbabo import Constraint, Model, Objective, Problem, Real, Settings
 from cbabo.answering.answers import Answer
-from cbabo.surfaces.explaining import joined_words, rounded, summary
+from cbabo.surfaces.explaining import joined_words, summary
 from learned import model_of
 
 
@@ -59,14 +59,6 @@ def test_a_paragraph_of_limits_that_conflict_names_a_way_out(model: Model) -> No
     text = summary(model.problem, model.explain(at), measured(model))
     assert text.startswith("Stress <= 0.05 MPa cannot be met")
     assert "way out" in text.lower()
-
-
-@pytest.mark.parametrize(
-    ("value", "std", "expected"),
-    [(2.25, 0.0, "2.25"), (1234.5678, 100.0, "1230"), (0.0149580, 7e-6, "0.014958"), (5.4321, 0.05, "5.43")],
-)
-def test_digits_follow_the_deviation(value: float, std: float, expected: str) -> None:
-    assert rounded(value, std) == expected
 
 
 def test_words_are_listed_as_in_a_sentence() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cbabo.answering.answers import Answer, Price
+from cbabo.display.numbers import rounded_like
 from cbabo.domain.constraints import Constraint
 from cbabo.domain.problem import Problem
 from cbabo.surfaces.records import json_value
@@ -86,7 +87,7 @@ def price_sentence(problem: Problem, constraint: Constraint, price: Price) -> st
     unit = _unit(constraint.unit)
     if not price.binds:
         return f"relaxing {constraint.name} gains nothing, from {price.low:.5g} to {price.high:.5g}{unit}"
-    gain = f"{rounded(price.value, price.std)} +- {price.std:.2g}{_unit(problem.objective.unit)}"
+    gain = f"{rounded_like(price.value, price.value, price.std)} +- {price.std:.2g}{_unit(problem.objective.unit)}"
     return f"relaxing {constraint.name} by 1{unit} {saved} {gain}, from {price.low:.5g} to {price.high:.5g}{unit}"
 
 
@@ -100,7 +101,8 @@ def summary(problem: Problem, found: Explanation, measured: Answer) -> str:
         return ". ".join(capitalised(text) for text in _conflict_sentences(problem, found)) + "."
     limits = [_limit_text(c, found.answer.thresholds[c.name]) for c in problem.box.movable]
     extreme = "lowest" if objective.direction == "minimize" else "highest"
-    best = rounded(found.answer.objective.mean, found.answer.objective.std)
+    predicted = found.answer.objective
+    best = rounded_like(predicted.mean, predicted.mean, predicted.std)
     said = [f"With {joined_words(limits)}, the {extreme} {objective.name} is {best}{unit}, as predicted"]
     decisive = [c for c in problem.box.movable if found.answer.prices[c.name].binds]
     said += [price_sentence(problem, c, found.answer.prices[c.name]) for c in decisive]
@@ -108,8 +110,7 @@ def summary(problem: Problem, found: Explanation, measured: Answer) -> str:
     if free:
         said.append(f"{joined_words(free, 'or')} would cost nothing")
     spent = "One more simulation" if measured.measurements <= 1 else f"{measured.measurements} simulations"
-    digits = _digits(found.answer.objective.mean, found.answer.objective.std)
-    value = f"{written(measured.objective.mean, digits)}{unit}"
+    value = f"{rounded_like(measured.objective.mean, predicted.mean, predicted.std)}{unit}"
     verdict = "and obeys all limits" if measured.status == "verified" else "but does not obey all limits"
     said.append(f"{spent} of this design measured {value} {verdict}")
     return ". ".join(capitalised(text) for text in said) + "."
@@ -190,20 +191,3 @@ def _price_record(constraint: Constraint, found: Explanation) -> dict[str, Any]:
 
 def _unit(unit: str) -> str:
     return f" {unit}" if unit else ""
-
-
-def rounded(value: float, std: float) -> str:
-    """Write a number with as many digits as its deviation leaves, between two and six."""
-    return written(value, _digits(value, std))
-
-
-def written(value: float, digits: int) -> str:
-    """Write a number with so many digits, and no exponent unless it is very large or very small."""
-    return f"{float(f'{value:.{digits}g}'):.10g}"
-
-
-def _digits(value: float, std: float) -> int:
-    digits = 6
-    while digits > 2 and std > 0.0 and abs(float(f"{value:.{digits - 1}g}") - value) < 0.1 * std:
-        digits -= 1
-    return digits

@@ -10,8 +10,6 @@ import pandas as pd
 
 from cbabo.answering.answers import Answer, Recommendation
 from cbabo.domain.evaluations import Evaluation, Evaluations, Unfinished
-from cbabo.domain.parts import whole_name
-from cbabo.domain.problem import Problem
 from cbabo.storage.amendments import Amendment
 from cbabo.study.modelcache import kept_convergence
 from cbabo.study.study import Study
@@ -48,36 +46,6 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "scatter": dict(answer.scatter),
         "tolerance": dict(answer.tolerance),
     }
-
-
-def limit_rows(problem: Problem, answer: Answer) -> list[dict[str, Any]]:
-    """State the limits of an answer, one row each: what is asked for, what is predicted, the room left and the price.
-
-    The room is in the unit of the limit, and below zero where the prediction breaks it. Of several outputs with one limit the one
-    with the least room is stated.
-    """
-    rows = []
-    for c in problem.constraints:
-        limit = c.limit if c.limit is not None else answer.thresholds.get(c.name)
-        names = dict.fromkeys(name if name in answer.outputs else whole_name(name) or name for name in c.output_names)
-        found = {name: answer.outputs[name] for name in names if name in answer.outputs}
-        if limit is None or not found:  # Another question may leave a limit out.
-            continue
-        worst = max(found.values(), key=lambda estimate: c.sign * estimate.mean)
-        price = answer.prices.get(c.name)
-        rows.append(
-            {
-                "limit": c.name,
-                "asked": f"{c.sense} {limit:.6g}",
-                "predicted": worst.mean,
-                "std": worst.std,
-                "room": c.sign * (limit - worst.mean),
-                "price": None if price is None else price.value,
-                "price_std": None if price is None else price.std,
-                "unit": c.unit,
-            }
-        )
-    return rows
 
 
 def recommendation_record(found: Recommendation) -> dict[str, Any]:

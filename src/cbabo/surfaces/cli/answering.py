@@ -81,7 +81,7 @@ def predict(
     else:
         answer = model.predict(read_thresholds(opened.problem, at), probability=probability)
     keep_model(opened, model)
-    show_answer(opened.problem, answer, form)
+    show_answer(answer, form)
 
 
 def explain(
@@ -137,7 +137,7 @@ def refine(
         answer = opened.refine(
             thresholds, simulator.evaluate, evaluations, timeout=simulator.timeout, retries=simulator.retries
         )
-    show_answer(opened.problem, answer, form)
+    show_answer(answer, form)
     if answer.status == "measured":
         broken = [text for text in answer.warnings if text.startswith("the measured design ")]
         typer.echo(f"cbabo: not verified: {'; '.join(broken)}", err=True)

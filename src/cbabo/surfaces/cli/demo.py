@@ -85,6 +85,6 @@ def answers(model: Model) -> pd.DataFrame:
 
 
 def with_unit(value: float | str, unit: str) -> str:
-    """Write a value with four digits and its unit."""
+    """Write a value with four digits, which fit into a narrow table, and its unit."""
     text = value if isinstance(value, str) else f"{value:.4g}"
     return f"{text} {unit}".rstrip()
