@@ -3,8 +3,9 @@
 python benchmarks/rough_tables.py answers|calibration|loss|refinement [--results FILE] [--problems noise5 ...] [--earlier COMMIT]
 
 answers: feasible share, stated probability and loss of every kind of answer, by group.
-calibration: the surrogates' own answers at 0.8, 0.9 and 0.98: the stated probability less the found share, in points, and the
-  loss of margin: the gap of the answers at 0.98 less that of the answers without a margin.
+calibration: the surrogates' own answers at 0.8, 0.9 and 0.98: the stated probability of obeying the limits less the share found
+  among designs for which the simulator returns, in points; the same of whether it returns at all, of direct answers; and the loss
+  of margin: the gap of the answers at 0.98 less that of the answers without a margin.
 loss: the loss of direct answers after each number of evaluations; with --earlier, that of the commit (lines of `earlier.py`)
   and the difference of runs with the same problem and seed.
 refinement: the loss of answers refined by some evaluations, at the same thresholds.
@@ -48,7 +49,7 @@ def answers(table: pd.DataFrame) -> Iterator[Row]:
 
 def calibration(table: pd.DataFrame) -> Iterator[Row]:
     """Yield a row for each problem, and for each group the means and the largest differences."""
-    yield ["problem", "seeds", *(f"said less found at {aim:g}" for aim in AIMS), "loss of margin %"]
+    yield ["problem", "seeds", *(f"said less found at {aim:g}" for aim in AIMS), "returns", "loss of margin %"]
     for group, part in by_group(table):
         worst: list[list[float]] = []
         for name, rows in part.groupby("problem", sort=False):
@@ -57,8 +58,10 @@ def calibration(table: pd.DataFrame) -> Iterator[Row]:
             free = kinds.get("margin-free")
             if free is None or any(some is None for some in own):
                 continue
-            differences = [float((some["stated"] - some["feasible"]).mean()) for some in own if some is not None]
+            differences = [too_sure(some) for some in own if some is not None]
             assert own[-1] is not None
+            last = kinds[DIRECT][kinds[DIRECT]["evaluations"] == free["evaluations"].iloc[0]]
+            differences.append(float((last["success"] - last["returned"]).mean()))
             margin = float(own[-1]["gap"].mean() - free["gap"].mean())
             worst.append([*differences, margin])
             yield [str(name), seeds(free), *(f"{v:+.1f}" for v in differences), f"{margin:.2f}"]
@@ -68,6 +71,12 @@ def calibration(table: pd.DataFrame) -> Iterator[Row]:
             yield [f"**{group}**, mean", "", *(f"{v:+.1f}" for v in average[:-1]), f"{average.iloc[-1]:.2f}"]
             yield [f"**{group}**, mean distance", "", *(f"{v:.1f}" for v in distance[:-1]), ""]
             yield [f"**{group}**, largest distance", "", *(f"{v:.1f}" for v in most[:-1]), f"{most.iloc[-1]:.2f}"]
+
+
+def too_sure(rows: pd.DataFrame) -> float:
+    """Return the stated probability less the share of answers that obey, of those for which the simulator returns, in points."""
+    returned = rows["returned"].fillna(100.0)
+    return float((rows["stated"] - 100.0 * rows["feasible"] / returned.where(returned > 0.0))[returned > 0.0].mean())
 
 
 def loss(table: pd.DataFrame, earlier: pd.DataFrame | None = None) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmark_scripts import script
@@ -52,6 +53,11 @@ def test_a_failing_answer_loses_all() -> None:
     worth = failing.judged(subject.known.x[:5], np.ones(5))
     assert (worth.loss, worth.returned) == (100.0, 0.0)
     assert subject.judged(subject.known.x[:5], np.ones(5)).returned == 100.0
+
+
+def test_designs_that_fail_do_not_count_as_breaking_limits_in_the_calibration() -> None:
+    rows = pd.DataFrame({"stated": [98.0, 98.0, 90.0], "feasible": [49.0, 90.0, 0.0], "returned": [50.0, np.nan, 0.0]})
+    assert rough_tables.too_sure(rows) == pytest.approx(0.5 * (0.0 + 8.0))
 
 
 def test_names_and_groups() -> None:
