@@ -111,12 +111,18 @@ def test_tables_compare_the_same_runs(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_calibration_says_how_far_stated_is_from_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "lines.csv"
-    kinds = [("surrogate@0.8", 5.0), ("surrogate@0.9", 6.0), ("surrogate@0.98", 7.0), ("margin-free", 2.0)]
+    kinds = [
+        ("surrogate@0.8", 5.0),
+        ("surrogate@0.9", 6.0),
+        ("surrogate@0.98", 7.0),
+        ("margin-free", 2.0),
+        ("direct", 3.0),
+    ]
     rough.append(path, [line("stop", seed, kind, loss=loss) for seed in (0, 1) for kind, loss in kinds])
     rough_tables.main(["calibration", "--results", str(path)])
     rows = capsys.readouterr().out.splitlines()
-    assert "| stop | 2 | +8.0 | +8.0 | +8.0 | 5.00 |" in rows
-    assert "| **kinks**, largest distance |  | 8.0 | 8.0 | 8.0 | 5.00 |" in rows
+    assert "| stop | 2 | +8.0 | +8.0 | +8.0 | -1.0 | 5.00 |" in rows
+    assert "| **kinks**, largest distance |  | 8.0 | 8.0 | 8.0 | 1.0 | 5.00 |" in rows
 
 
 @pytest.mark.parametrize("table", rough_tables.TABLES)
