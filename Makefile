@@ -9,7 +9,7 @@ ifeq ($(CI),true)
 COVERAGE := --cov --cov-report=term
 endif
 
-.PHONY: install demo test lint wheel-smoke bench-smoke system clean
+.PHONY: install demo docs test lint wheel-smoke bench-smoke system clean
 
 install: $(STAMP)
 
@@ -22,6 +22,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: install
 	$(BIN)/cbabo demo
+
+# Build the documentation site; every warning is an error, broken links and anchors included.
+docs: install
+	$(BIN)/python scripts/build_site.py
 
 # All tests of a file run in one process, where its fixtures and caches are made once.
 test: install system

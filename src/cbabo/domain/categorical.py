@@ -47,10 +47,13 @@ class Categorical:
         [[0.0, 1.0, 0.0]]
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", json_schema_extra=require_type)
+    __pydantic_config__ = ConfigDict(extra="forbid", json_schema_extra=require_type, use_attribute_docstrings=True)
     name: str
+    """Name of the variable."""
     values: _Labels
+    """The labels, as text."""
     type: Literal["categorical"] = field(default="categorical", kw_only=True, repr=False)
+    """The kind of variable."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", check_name("variable", self.name))

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, PlainValidator, SkipValidation
+from pydantic import ConfigDict, PlainValidator, SkipValidation
 
 from cbabo.domain.labels import check_name, check_unit
 from cbabo.domain.notation import number
@@ -30,7 +30,6 @@ FEASIBILITY_TOLERANCE = 1e-9
 """How far an output may exceed its limit, in units of the limit's range, and still count as feasible."""
 
 _Limit = Annotated[float | None, PlainValidator(number, json_schema_input_type=float | None)]
-_NOMINAL = "The limit that holds where a question states none; the middle of the range if left out."
 _Outputs = Annotated[str | tuple[str, ...] | list[str] | None, SkipValidation]
 
 Thresholds = dict[str, float]
@@ -51,15 +50,23 @@ class Constraint:
         False
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     name: str
+    """Name of the limit, and of the limited output unless `outputs` names others."""
     sense: Literal["<=", ">="] = "<="
+    """Whether the limit is an upper or a lower one."""
     low: _Limit = field(default=None, kw_only=True)
+    """Lower end of the range of a movable limit."""
     high: _Limit = field(default=None, kw_only=True)
+    """Upper end of the range of a movable limit."""
     limit: _Limit = field(default=None, kw_only=True)
+    """A fixed limit, instead of low and high."""
     unit: str = field(default="", kw_only=True)
-    nominal: Annotated[_Limit, Field(description=_NOMINAL)] = field(default=None, kw_only=True)
+    """Unit of the output, for display only."""
+    nominal: _Limit = field(default=None, kw_only=True)
+    """The limit that holds where a question states none; the middle of the range if left out."""
     outputs: _Outputs = field(default=None, kw_only=True)
+    """The limited output, or a list of outputs that must all obey the limit; the name of the limit if left out."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", check_name("constraint", self.name))

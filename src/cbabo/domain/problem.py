@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from cbabo.display.problems import problem_html
 from cbabo.domain.categorical import Categorical
@@ -39,11 +39,6 @@ VALID = (-1e150, 1e150)
 RESERVED = ("id", "state", "kind", "failure", "cause", "started", "seconds", "worker", "excluded")
 """Columns of a study's table of evaluations; no variable or output may be called so."""
 
-_RELATIONS = "Known relations between variables, as inner <= outer - 2; no design that breaks one is ever proposed."
-_DERIVED = (
-    "Outputs that are computed from variables and outputs, as mass: 7.85e-6*width*height; no simulator returns them."
-)
-
 
 @dataclass(frozen=True)
 class Objective:
@@ -54,10 +49,13 @@ class Objective:
         -1.0
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     name: str
+    """Name of the output."""
     unit: str = field(default="", kw_only=True)
+    """Unit of the output, for display only."""
     direction: Literal["minimize", "maximize"] = field(default="minimize", kw_only=True)
+    """Whether less or more of it is better."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", check_name("objective", self.name))
@@ -118,21 +116,26 @@ class Problem:
         {'stress': 5.0}
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     name: str
+    """Name of the problem."""
     variables: Annotated[tuple[Variable, ...], BeforeValidator(_variables)]
+    """What a design consists of."""
     objective: Annotated[Objective, BeforeValidator(_objective, json_schema_input_type=str | Objective)]
+    """The output to be minimised or maximised."""
     constraints: Annotated[
         tuple[Annotated[Constraint, BeforeValidator(_constraint, json_schema_input_type=str | Constraint)], ...],
         BeforeValidator(_constraints),
     ]
+    """The limits on outputs; at least one must be movable."""
     valid: Annotated[dict[str, tuple[float, float]], BeforeValidator(read_ranges)] = field(
         default_factory=dict, hash=False
     )
-    relations: Annotated[tuple[str, ...], BeforeValidator(read_relations), Field(description=_RELATIONS)] = ()
-    derived: Annotated[dict[str, str], BeforeValidator(read_derived), Field(description=_DERIVED)] = field(
-        default_factory=dict, hash=False
-    )
+    """Ranges of outputs; an output outside its range counts as a failure of the design. From -1e150 to 1e150 if left out."""
+    relations: Annotated[tuple[str, ...], BeforeValidator(read_relations)] = ()
+    """Known relations between variables, as inner <= outer - 2; no design that breaks one is ever proposed."""
+    derived: Annotated[dict[str, str], BeforeValidator(read_derived)] = field(default_factory=dict, hash=False)
+    """Outputs that are computed from variables and outputs, as mass: 7.85e-6*width*height; no simulator returns them."""
 
     def __init__(
         self,

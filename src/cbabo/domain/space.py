@@ -41,7 +41,7 @@ Number = Annotated[float, PlainValidator(number, json_schema_input_type=float)]
 
 _Whole = Annotated[int, PlainValidator(number, json_schema_input_type=int)]
 _Numbers = Annotated[tuple[float, ...], PlainValidator(_read_numbers, json_schema_input_type=list[float])]
-_STRICT = ConfigDict(extra="forbid", json_schema_extra=require_type)
+_STRICT = ConfigDict(extra="forbid", json_schema_extra=require_type, use_attribute_docstrings=True)
 _TOLERANCE = 1e-9  # of a variable's range: how far off a legal value an imported number may be
 
 
@@ -56,11 +56,17 @@ class Real:
 
     __pydantic_config__ = _STRICT
     name: str
+    """Name of the variable."""
     low: Number
+    """Lower bound."""
     high: Number
+    """Upper bound."""
     log: bool = False
+    """Whether the variable is searched on a logarithmic scale; needs a positive lower bound."""
     unit: str = ""
+    """Unit of the variable, for display only."""
     type: Literal["real"] = field(default="real", kw_only=True, repr=False)
+    """The kind of variable."""
 
     def __post_init__(self) -> None:
         _check_labels(self, "real")
@@ -133,10 +139,15 @@ class Integer(_Lattice):
 
     __pydantic_config__ = _STRICT
     name: str
+    """Name of the variable."""
     low: _Whole
+    """Smallest value."""
     high: _Whole
+    """Largest value."""
     unit: str = ""
+    """Unit of the variable, for display only."""
     type: Literal["integer"] = field(default="integer", kw_only=True, repr=False)
+    """The kind of variable."""
 
     def __post_init__(self) -> None:
         _check_labels(self, "integer")
@@ -172,9 +183,13 @@ class Discrete(_Lattice):
 
     __pydantic_config__ = _STRICT
     name: str
+    """Name of the variable."""
     values: _Numbers
+    """Two or more different numbers; kept in ascending order."""
     unit: str = ""
+    """Unit of the variable, for display only."""
     type: Literal["discrete"] = field(default="discrete", kw_only=True, repr=False)
+    """The kind of variable."""
 
     def __post_init__(self) -> None:
         _check_labels(self, "discrete")

@@ -77,9 +77,11 @@ class StudySection(BaseModel):
 class _StudyFile(BaseModel):
     """A study file of cbabo: the problem, how to call the simulator, and the study."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="cbabo study file")
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, title="cbabo study file")
     problem: Problem
+    """Variables, objective and limits."""
     evaluator: EvaluatorSpec | None = None
+    """How the simulator is called; may be left out where designs are evaluated by hand."""
     study: StudySection = StudySection()
 
     @field_validator("study", mode="before")
@@ -199,7 +201,10 @@ def json_schema() -> dict[str, Any]:
         stated.append({"$ref": f"#/$defs/{kind.__name__}"})
     section = schema["$defs"]["StudySection"]["properties"]
     section["settings"] = {"anyOf": [*stated, {"type": "null"}], "description": section["settings"]["description"]}
-    schema["properties"]["study"] = {"anyOf": [{"$ref": "#/$defs/StudySection"}, {"type": "null"}]}
+    schema["properties"]["study"] = {
+        "anyOf": [{"$ref": "#/$defs/StudySection"}, {"type": "null"}],
+        "description": schema["$defs"]["StudySection"]["description"],
+    }
     for definition in [schema, *schema["$defs"].values()]:
         # Docstrings end with examples in Python, which say nothing to an editor of YAML.
         if "description" in definition:

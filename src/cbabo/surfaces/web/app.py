@@ -60,6 +60,15 @@ _Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -> Safety:
     """Return the application for one study, as it is to be served on this port."""
+    return Safety(_application(study, simulator, token), port)
+
+
+def openapi(study: Study) -> dict[str, Any]:
+    """Return the OpenAPI description of all routes, with the limits of this study."""
+    return _application(study, None, "").openapi()
+
+
+def _application(study: Study, simulator: Simulator | None, token: str) -> FastAPI:
     app = FastAPI(
         title="cbabo",
         summary="The best design for any limits, from one run of a simulator.",
@@ -77,7 +86,7 @@ def make_app(study: Study, simulator: Simulator | None, token: str, port: int) -
     routes.add_spending(app)
     described = name_limits(app.openapi(), study.problem)
     app.openapi = lambda: described  # type: ignore[method-assign]
-    return Safety(app, port)
+    return app
 
 
 class _Routes:

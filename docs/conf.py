@@ -1,0 +1,54 @@
+"""Settings of Sphinx for the documentation site; `make docs` builds it, and scripts/build_site.py makes the pages."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+project = "cbabo"
+author = "the developers of cbabo"
+version = release = metadata.version("cbabo")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "index"
+nitpicky = False
+
+# Pages are Markdown as GitHub shows it. Headings are link targets under the names that GitHub gives them.
+source_suffix = {".md": "markdown"}
+myst_heading_anchors = 4
+
+# Docstrings mark code by single backquotes.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+add_module_names = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "cbabo"
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def setup(app: Any) -> None:
+    """Let Sphinx read the examples of docstrings."""
+    app.connect("autodoc-process-docstring", _show_examples)
+
+
+def _show_examples(_app: Any, _kind: str, _name: str, _what: Any, _options: Any, lines: list[str]) -> None:
+    """Give the indented section "Examples:" at the end of a docstring a heading of its own."""
+    if "Examples:" in lines:
+        start = lines.index("Examples:")
+        lines[start:] = [".. rubric:: Examples", "", *(line.removeprefix("    ") for line in lines[start + 1 :])]
