@@ -1,14 +1,15 @@
 """Build the documentation site: python scripts/build_site.py [FOLDER]
 
 The pages are collected in FOLDER/source: the files of docs/, the files of the root folder that the site shows too, and the
-generated pages of `site_pages.py`. Sphinx then writes the site to FOLDER/html. Every warning is an error, and a link to a page or a
-heading that does not exist is a warning. FOLDER is build/site unless stated. Nothing is written to docs/.
+generated pages of `site_pages.py`. Sphinx then writes the site to FOLDER/html. Every warning is an error, and a link to a page or
+a heading that does not exist is a warning. FOLDER is build/site unless stated. Nothing is written to docs/.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,17 +69,24 @@ TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)
 def main() -> int:
     """Build the site and return the exit code of Sphinx."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"
+    for part in ("source", "html", "doctrees"):  # A second build would not repeat the warnings of unchanged pages.
+        shutil.rmtree(folder / part, ignore_errors=True)
     collect(folder / "source")
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html"]
-    command += ["--conf-dir", str(DOCS), "--doctree-dir", str(folder / "doctrees")]
-    code = subprocess.run([*command, str(folder / "source"), str(folder / "html")], check=False).returncode
+    code = build(folder / "source", folder / "html")
     if code == 0:
         sys.stdout.write(f"Built the documentation: {(folder / 'html' / 'index.html').as_uri()}\n")
     return code
 
 
+def build(source: Path, target: Path, builder: str = "html") -> int:
+    """Run Sphinx on a folder of pages and return its exit code; every warning is an error."""
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", builder]
+    command += ["--conf-dir", str(DOCS), "--doctree-dir", str(target.parent / "doctrees")]
+    return subprocess.run([*command, str(source), str(target)], check=False).returncode
+
+
 def collect(folder: Path) -> None:
-    """Write all pages to a folder; files that are no longer made are removed, and unchanged ones keep their times."""
+    """Write all pages to a folder."""
     made: dict[str, bytes] = {}
     for path in sorted(DOCS.rglob("*")):
         name = path.relative_to(DOCS).as_posix()
@@ -93,15 +101,10 @@ def collect(folder: Path) -> None:
         made[name] = page().encode()
     for name, entries in CONTENTS.items():
         made[name] += "\n".join(["", "```{toctree}", ":hidden:", "", *entries, "```", ""]).encode()
-    if folder.exists():
-        for path in folder.rglob("*"):
-            if path.is_file() and path.relative_to(folder).as_posix() not in made:
-                path.unlink()
     for name, content in made.items():
         path = folder / name
-        if not path.exists() or path.read_bytes() != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def adapted(text: str, source: str, page: str) -> str:

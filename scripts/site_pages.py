@@ -1,8 +1,8 @@
 """The generated pages of the documentation site, as Markdown.
 
-The reference of the command line comes from the help of every command, that of the study file from its JSON Schema, that of the REST
-interface from its OpenAPI description, and that of Python from docstrings, which Sphinx reads. They are made whenever the site is
-built, so that no page can be out of date.
+The reference of the command line comes from the help of every command, that of the study file from its JSON Schema, that of the
+REST interface from its OpenAPI description, and that of Python from docstrings, which Sphinx reads. They are made whenever the
+site is built, so that no page can be out of date.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def command_line() -> str:
 This page is generated from `cbabo COMMAND --help`. Most commands take a `STUDY`: the YAML file of a study, or `URL::name` for a
 study in a database, such as `sqlite:///truss.db::truss`.
 
-Exit codes: 0 success, 1 failure, 2 invalid input or a missing optional package, 130 interrupted by Ctrl-C. An error message is one
-sentence on standard error.
+Exit codes: 0 success, 1 failure, 2 invalid input or a missing optional package, 130 interrupted by Ctrl-C. An error message is
+one sentence on standard error.
 """
     text += f"\n## cbabo\n\n{_block('text', help_of())}\n"
     for words in commands():
@@ -83,10 +83,10 @@ def study_file() -> str:
     parts = schema["$defs"]
     text = f"""# Study file
 
-A study file is written in YAML and has three sections: `problem`, `evaluator` and `study`. This page is generated from its JSON Schema,
-which `cbabo check --schema` prints, and which is also [a file of this site](../study.schema.json). An editor that supports JSON Schema
-completes and checks the file while you type. `cbabo check FILE` validates a file, and `--set path=value` changes one value of it for
-one command.
+A study file is written in YAML and has three sections: `problem`, `evaluator` and `study`. This page is generated from its JSON
+Schema, which `cbabo check --schema` prints, and which is also [a file of this site](../study.schema.json). An editor that
+supports JSON Schema completes and checks the file while you type. `cbabo check FILE` validates a file, and `--set path=value`
+changes one value of it for one command.
 
 `cbabo init` writes this commented example:
 
@@ -103,8 +103,8 @@ one command.
             text += "\nIn short: `minimize mass [kg]` or `maximize range [km]`.\n"
         if name == "Constraint":
             text += (
-                "\nIn short: `stress <= [80..250] MPa` has a movable limit, `mass <= 12 kg` a fixed one, and `frequency >= [20..60] Hz`"
-                " a movable lower limit.\n"
+                "\nIn short: `stress <= [80..250] MPa` has a movable limit, `mass <= 12 kg` a fixed one, and "
+                "`frequency >= [20..60] Hz` a movable lower limit.\n"
             )
     return text
 
@@ -120,13 +120,14 @@ def rest() -> str:
 `GET /api/openapi.json` returns; the names of limits are those of an example with the limits `stress` and `deflection`.
 [The explorer](../explorer.md#over-http) describes tokens, the limits on requests, and security.
 
-A request that needs the token has the header `Authorization: Bearer TOKEN`. An error is a JSON object `{"error": "one sentence"}`.
+A request that needs the token has the header `Authorization: Bearer TOKEN`. An error is a JSON object
+`{"error": "one sentence"}`.
 
 """
     routes = [(path, method, route) for path, of in described["paths"].items() for method, route in of.items()]
     rows = [
         [
-            f"[`{method.upper()} {path}`](#{_anchor(f'{method} {path}')})",
+            f"[`{method.upper()} {path}`](#{anchor(f'{method} {path}')})",
             route["description"],
             "yes" if "security" in route else "",
         ]
@@ -157,7 +158,7 @@ def _json(of: Mapping[str, Any]) -> Mapping[str, Any]:
     return of["content"]["application/json"]["schema"]  # type: ignore[no-any-return]
 
 
-def _anchor(heading: str) -> str:
+def anchor(heading: str) -> str:
     """Return the name under which GitHub and the site link to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
@@ -178,7 +179,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     """Return the type of a value in words, with links to the parts that it is made of."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{_anchor(SECTIONS.get(name, name))})"
+        return f"[{name}](#{anchor(SECTIONS.get(name, name))})"
     if "const" in schema:
         return f"`{_literal(schema['const'])}`"
     if "enum" in schema:
@@ -221,38 +222,43 @@ def _block(kind: str, text: str) -> str:
     return f"```{kind}\n{text}\n```"
 
 
-def _python(title: str, words: str, parts: Mapping[str, Mapping[str, str]]) -> str:
+def _python(title: str, words: str, headings: Mapping[str, Mapping[str, str | None]]) -> str:
+    """Return a page of the Python reference; fields that a study file has too are a table, as on its page."""
     text = f"# {title}\n\n{words}\n"
-    for heading, classes in parts.items():
+    parts = json_schema()["$defs"]
+    for heading, classes in headings.items():
         text += f"\n## {heading}\n"
         for name, members in classes.items():
-            text += f"\n```{{eval-rst}}\n.. autoclass:: {name}\n   :members: {members}\n```\n"
+            shown = ":no-members:" if members is None else f":members: {members}"
+            text += f"\n```{{eval-rst}}\n.. autoclass:: {name}\n   {shown}\n```\n"
+            part = parts.get(name.rpartition(".")[2])
+            if part is not None and "Settings" not in name:
+                text += f"\nFields:\n\n{_table(part)}".replace("](#", "](study-file.md#")
     return text
 
 
-PYTHON: dict[str, tuple[str, str, dict[str, dict[str, str]]]] = {
+PYTHON: dict[str, tuple[str, str, dict[str, dict[str, str | None]]]] = {
     "problems": (
         "Python: problems",
         "A problem has variables, one objective and constraints. These classes are imported from `cbabo`.",
         {
             "Problems": {
-                "cbabo.Problem": "name, variables, objective, constraints, valid, relations, derived, from_file, from_dict, to_dict, "
-                "to_yaml, json_schema, outputs, box",
-                "cbabo.Objective": "name, unit, direction",
-                "cbabo.Constraint": "name, sense, low, high, limit, nominal, unit, outputs, movable, strictest, most_relaxed",
+                "cbabo.Problem": "from_file, from_dict, to_dict, to_yaml, json_schema, outputs, box",
+                "cbabo.Objective": "sign",
+                "cbabo.Constraint": "movable, strictest, most_relaxed",
             },
             "Variables": {
-                "cbabo.Real": "name, low, high, log, unit",
-                "cbabo.Integer": "name, low, high, unit",
-                "cbabo.Discrete": "name, values, unit",
-                "cbabo.Categorical": "name, values",
+                "cbabo.Real": None,
+                "cbabo.Integer": None,
+                "cbabo.Discrete": None,
+                "cbabo.Categorical": None,
             },
         },
     ),
     "studies": (
         "Python: studies",
-        "A study holds the evaluations of one problem, in a database. `Study`, `Settings` and `EvaluationError` are imported from "
-        "`cbabo`; the other classes are what the methods of a study return.",
+        "A study holds the evaluations of one problem, in a database. `Study`, `Settings` and `EvaluationError` are "
+        "imported from `cbabo`; the other classes are what the methods of a study return.",
         {
             "Studies": {"cbabo.Study": ""},
             "Settings": {
@@ -286,7 +292,8 @@ PYTHON: dict[str, tuple[str, str, dict[str, dict[str, str]]]] = {
         },
     ),
 }
-"""The pages of the Python reference: title, introduction, and the classes under each heading with their members, all if none is named."""
+"""The pages of the Python reference: title, introduction, and the classes under each heading with their members: all of them if
+the text is empty, no one for None."""
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line,
     "reference/study-file.md": study_file,
