@@ -20,7 +20,6 @@ myst_heading_anchors = 4
 # Docstrings mark code by single backquotes.
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
@@ -43,8 +42,9 @@ html_theme_options = {
 
 
 def setup(app: Any) -> None:
-    """Let Sphinx read the examples of docstrings."""
+    """Let Sphinx read the examples of docstrings, and leave out constructors that are not public."""
     app.connect("autodoc-process-docstring", _show_examples)
+    app.connect("autodoc-process-signature", _hide_constructors)
 
 
 def _show_examples(_app: Any, _kind: str, _name: str, _what: Any, _options: Any, lines: list[str]) -> None:
@@ -52,3 +52,12 @@ def _show_examples(_app: Any, _kind: str, _name: str, _what: Any, _options: Any,
     if "Examples:" in lines:
         start = lines.index("Examples:")
         lines[start:] = [".. rubric:: Examples", "", *(line.removeprefix("    ") for line in lines[start + 1 :])]
+
+
+def _hide_constructors(
+    _app: Any, _kind: str, name: str, _what: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Show no arguments of classes whose objects are made by the methods of others."""
+    return (
+        ("", None) if name in ("cbabo.Study", "cbabo.Model", "cbabo.study.ledger.Decisions") else (signature, returned)
+    )

@@ -124,6 +124,7 @@ A request that needs the token has the header `Authorization: Bearer TOKEN`. An 
 `{"error": "one sentence"}`.
 
 """
+    shared = set.intersection(*(set(route["responses"]) for of in described["paths"].values() for route in of.values()))
     routes = [(path, method, route) for path, of in described["paths"].items() for method, route in of.items()]
     rows = [
         [
@@ -134,6 +135,9 @@ A request that needs the token has the header `Authorization: Bearer TOKEN`. An 
         for path, method, route in routes
     ]
     text += _rows(["request", "what it does", "needs the token"], rows)
+    text += "\n## Errors of every request\n\n"
+    responses = routes[0][2]["responses"]
+    text += _rows(["status", "meaning"], [[status, responses[status]["description"]] for status in sorted(shared)])
     for path, method, route in routes:
         text += f"\n## {method.upper()} {path}\n\n{route['description']}\n\n"
         if "security" in route:
@@ -144,6 +148,8 @@ A request that needs the token has the header `Authorization: Bearer TOKEN`. An 
             text += f"Body: {_type(_json(route['requestBody']))}.\n\n"
         answers = []
         for status, answer in route["responses"].items():
+            if status in shared:
+                continue
             told = "Success." if answer["description"] == "Successful Response" else answer["description"]
             answers.append([status, told, _type(_json(answer)) if "content" in answer else ""])
         text += _rows(["status", "meaning", "content"], answers)
