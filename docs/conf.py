@@ -19,6 +19,7 @@ myst_heading_anchors = 4
 
 # Docstrings mark code by single backquotes.
 default_role = "code"
+smartquotes = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
@@ -28,6 +29,8 @@ add_module_names = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "cbabo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -21,7 +21,7 @@ from cbabo.surfaces.cli.examples import STUDY
 from cbabo.surfaces.studyfile import json_schema
 from cbabo.surfaces.web.app import openapi
 
-COLUMNS = "100"
+COLUMNS = "80"
 """Width of the help of commands."""
 SECTIONS = {
     "Problem": "The section `problem`",
@@ -98,7 +98,7 @@ changes one value of it for one command.
 """
     for name in [*SECTIONS, *sorted(set(parts) - set(SECTIONS))]:
         part = parts[name]
-        text += f"\n## {SECTIONS.get(name, name)}\n\n{part.get('description', '')}\n\n{_table(part)}\n"
+        text += f"\n## {SECTIONS.get(name, name)}\n\n{_plain(part.get('description', ''))}\n\n{_table(part)}\n"
         if name == "Objective":
             text += "\nIn short: `minimize mass [kg]` or `maximize range [km]`.\n"
         if name == "Constraint":
@@ -156,7 +156,7 @@ A request that needs the token has the header `Authorization: Bearer TOKEN`. An 
     text += "\n## Schemas\n"
     for name in sorted(schemes):
         part = schemes[name]
-        text += f"\n### {name}\n\n{part.get('description', '')}\n\n{_table(part)}\n"
+        text += f"\n### {name}\n\n{_plain(part.get('description', ''))}\n\n{_table(part)}\n"
     return text
 
 
@@ -177,7 +177,7 @@ def _table(part: Mapping[str, Any]) -> str:
     rows = []
     for key, value in part["properties"].items():
         default = "required" if key in required else f"`{_literal(value['default'])}`" if "default" in value else ""
-        rows.append([f"`{key}`", _type(value), default, value.get("description", "")])
+        rows.append([f"`{key}`", _type(value), default, _plain(value.get("description", ""))])
     return _rows(["key", "type", "default", "meaning"], rows)
 
 
@@ -216,6 +216,13 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 def _literal(value: Any) -> str:
     return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value)) if value != "" else '""'
+
+
+def _plain(text: str) -> str:
+    """Return text as Markdown that shows every character outside backquotes as it is."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*_<\[\]\\])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _rows(header: list[str], rows: list[list[str]]) -> str:

@@ -110,6 +110,11 @@ def test_every_key_of_a_study_file_is_in_the_reference_with_its_meaning() -> Non
             assert len(row.replace("\\|", "").split("|")[4].strip()) >= 10, row
 
 
+def test_text_of_the_code_is_shown_as_it_is() -> None:
+    assert "mass: 7.85e-6\\*width\\*height" in site_pages.study_file()
+    assert site_pages.anchor("`settings` of the paper's method") == "settings-of-the-papers-method"
+
+
 def test_every_route_is_in_the_reference() -> None:
     page = site_pages.rest()
     for route in ("GET /api/status", "POST /api/predict-many", "POST /api/evaluations/{id}", "GET /api/jobs/{id}"):
