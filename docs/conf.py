@@ -60,7 +60,6 @@ def _show_examples(_app: Any, _kind: str, _name: str, _what: Any, _options: Any,
 def _hide_constructors(
     _app: Any, _kind: str, name: str, _what: Any, _options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Show no arguments of classes whose objects are made by the methods of others."""
-    return (
-        ("", None) if name in ("cbabo.Study", "cbabo.Model", "cbabo.study.ledger.Decisions") else (signature, returned)
-    )
+    """Show no arguments of classes whose objects others make, nor of settings, whose fields are a table."""
+    hidden = name.endswith("Settings") or name in ("cbabo.Study", "cbabo.Model", "cbabo.study.ledger.Decisions")
+    return ("", None) if hidden else (signature, returned)

@@ -245,7 +245,7 @@ def _python(title: str, words: str, headings: Mapping[str, Mapping[str, str | No
             shown = ":no-members:" if members is None else f":members: {members}"
             text += f"\n```{{eval-rst}}\n.. autoclass:: {name}\n   {shown}\n```\n"
             part = parts.get(name.rpartition(".")[2])
-            if part is not None and "Settings" not in name:
+            if part is not None:
                 text += f"\nFields:\n\n{_table(part)}".replace("](#", "](study-file.md#")
     return text
 
@@ -275,9 +275,9 @@ PYTHON: dict[str, tuple[str, str, dict[str, dict[str, str | None]]]] = {
         {
             "Studies": {"cbabo.Study": ""},
             "Settings": {
-                "cbabo.Settings": "",
-                "cbabo.methods.settings.DefaultSettings": "",
-                "cbabo.methods.settings.PaperSettings": "",
+                "cbabo.Settings": "default, paper, from_dict, to_dict, replace",
+                "cbabo.methods.settings.DefaultSettings": None,
+                "cbabo.methods.settings.PaperSettings": None,
             },
             "Evaluations": {
                 "cbabo.domain.evaluations.Evaluations": "complete, failed, running, excluded, requested, best, to_frame",
