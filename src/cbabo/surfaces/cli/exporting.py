@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from cbabo.adapters.optuna import write_optuna
 from cbabo.errors import InputError
+from cbabo.storage.urls import hide_passwords
 from cbabo.study.modelcache import cached_model, keep_model, kept_convergence
 from cbabo.surfaces.cli.options import (
     LoosenOption,
@@ -32,6 +34,7 @@ def register(app: typer.Typer) -> None:
     export.command("report")(export_report)
     export.command("model")(export_model)
     export.command("csv")(export_csv)
+    export.command("optuna")(export_optuna)
     app.add_typer(export, name="export")
 
 
@@ -47,6 +50,19 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
     _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
     typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
+
+
+def export_optuna(
+    study: StudyArgument,
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="optuna://STORAGE::NAME, as optuna://sqlite:///trials.db::truss.")
+    ],
+    changes: SetOption = None,
+) -> None:
+    """Write all evaluations as trials of a new Optuna study: raw outputs as user attributes, slacks at the nominal limits."""
+    opened = open_study(study, changes)
+    count = write_optuna(opened, address)
+    typer.echo(f"Wrote {count} evaluations as trials to {hide_passwords(address)}.")
 
 
 def export_report(
