@@ -70,7 +70,7 @@ def test_in_the_page_with_its_server(chromium: Browser, tmp_path: Path) -> None:
         page.goto(f"{address}#token={TOKEN}")
         shown.wait("window.explorer?.status.revision")
         page.get_by_role("button", name="Most relaxed").click()
-        page.get_by_role("group", name="javascript:alert(1)").get_by_label("tighten").check()
+        page.get_by_label("intent of javascript:alert(1)", exact=True).select_option("tighten")
         page.get_by_role("button", name="Recommend").click()
         shown.wait(
             "document.getElementById('proposal').childElementCount > 0 && !document.getElementById('propose').disabled"

@@ -1,17 +1,22 @@
 // The explorer: puts the parts together, for a page with a server and for a file without.
 
-import { AnswerPanel, copied, spoken } from "./answer.js";
+import { AnswerPanel } from "./answer.js";
 import { Answers } from "./answers.js";
+import { DesignPanel } from "./design.js";
 import { byId, el } from "./dom.js";
 import { Embedding } from "./embedding.js";
+import { Explainer } from "./explain.js";
 import { HistoryPanel, showQuality } from "./history.js";
-import { LimitsPanel } from "./limits.js";
 import { MeasurePanel, fromRecord } from "./measure.js";
 import { Proposer } from "./propose.js";
 import { RecommendPanel } from "./recommend.js";
+import { LimitRows } from "./rows.js";
+import { byPrice, spoken } from "./sentences.js";
 import { Server } from "./server.js";
+import { offerLink } from "./sharing.js";
 import { State } from "./state.js";
 import { TradeoffPanel } from "./tradeoffs.js";
+import { WaysPanel } from "./ways.js";
 
 const FOLLOW = 1500; // milliseconds between two looks at the study
 const PAUSE_BEFORE_ASKING = 200; // milliseconds of rest before the server's own answer is asked for
@@ -32,8 +37,11 @@ class Explorer {
     const problem = new Answers({ ...stated, map: undefined }).problem;
     this.state = new State(problem, (change) => this.#changed(change));
     this.embedding = new Embedding(this.state);
-    this.limits = new LimitsPanel(this.state);
-    this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
+    this.rows = new LimitRows(this.state);
+    this.panel = new AnswerPanel(this.state, stated.map?.probability ?? null);
+    this.design = new DesignPanel(problem);
+    this.ways = new WaysPanel(problem, (limits) => this.state.set(limits));
+    this.explainer = new Explainer(this.server, () => this.#changed({ settled: true }));
     this.tradeoffs = new TradeoffPanel(this.state);
     this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server));
     if (this.server) {
@@ -42,18 +50,14 @@ class Explorer {
     }
     byId("title").textContent = `${stated.study.name} – explorer`;
     document.title = `${stated.study.name} – cbabo explorer`;
-    byId("link").onclick = () => copied(byId("link"), window.location.href);
+    byId("link").onclick = () => offerLink(byId("link"), byId("sharing"));
     byId("theme").onclick = () => {
       const root = document.documentElement;
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       root.dataset.theme = dark ? "light" : "dark";
       this.tradeoffs.redraw();
     };
-    document.addEventListener("keydown", (event) => {
-      if (!(event.ctrlKey || event.metaKey) || event.key !== "z" || event.target.type === "number") return;
-      event.preventDefault();
-      this.state.undo();
-    });
+    document.addEventListener("keydown", (event) => this.#key(event));
     let waiting = 0;
     const sizes = new ResizeObserver(() => {
       clearTimeout(waiting);
@@ -62,12 +66,25 @@ class Explorer {
     for (const id of ["curve", "map-frame", "timeline", "scatters"]) sizes.observe(byId(id));
   }
 
+  // Undo and redo, but not in a field, which has its own.
+  #key(event) {
+    const isField = event.target.matches?.("textarea, input:not([type=range], [type=checkbox])");
+    if (!(event.ctrlKey || event.metaKey) || isField) return;
+    const pressed = event.key.toLowerCase();
+    const redo = pressed === "y" || (pressed === "z" && event.shiftKey);
+    if (pressed !== "z" && pressed !== "y") return;
+    event.preventDefault();
+    if (redo) this.state.redo();
+    else this.state.undo();
+  }
+
   // Take a document, the first or a newer one.
   load(stated) {
     this.stated = stated;
     this.answers = new Answers(stated);
     this.answers.revision = stated.revision ?? 0;
     this.exact = null;
+    this.explainer.forget();
     document.querySelector("main").hidden = !this.answers.known;
     const versions = Object.entries(stated.study.versions).map(([name, version]) => `${name} ${version}`);
     byId("versions").textContent = `seed ${stated.study.seed} · ${versions.join(" · ")}`;
@@ -90,8 +107,9 @@ class Explorer {
 
   // Several movements within a frame are one picture.
   #changed({ settled }) {
-    this.limits.update();
+    this.rows.update();
     this.tradeoffs.pause();
+    this.explainer.moved(this.#keyOf(this.state.thresholds));
     this.settled ||= settled;
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -102,23 +120,46 @@ class Explorer {
 
   #draw(settled) {
     if (!this.answers.known) return;
-    const { thresholds } = this.state;
-    const key = String(thresholds);
+    const { thresholds, probability } = this.state;
+    const key = this.#keyOf(thresholds);
+    const own = probability === null || probability === this.answers.aim;
+    if (this.answers.aimAt(probability)) this.tradeoffs.forget();
     if (this.broken?.key !== key) this.broken = null; // Back here, the newer model's prediction is shown.
-    const answer = this.verified.get(key) ?? (this.broken ?? this.#exactAt(key))?.answer ?? this.answers.one(thresholds);
-    answer.closest ??= () => this.answers.closest(thresholds);
+    const known = own ? (this.verified.get(key) ?? this.broken?.answer) : null;
+    const answer = known ?? this.#exactAt(key)?.answer ?? this.answers.one(thresholds);
     if (settled) {
       this.#ask(key, thresholds);
       this.embedding.tell();
+      this.explainer.rest(this.answers, answer, key, own);
     }
+    const insight = this.explainer.at(key);
     const standings = this.answers.standings(answer);
-    this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
+    this.panel.update(answer, this.#deciding(standings, insight), insight?.conflict ? this.#names(insight.conflict.limits) : null);
+    this.rows.predict(standings, answer, insight);
+    this.design.update(answer, this.answers.nearest(answer.point));
+    this.ways.update(answer, insight);
     this.tradeoffs.update(this.answers, answer);
     this.recommend.update();
-    this.measure?.update(this.status, answer);
+    this.measure?.update(this.status, answer, own);
     if (settled) this.history.update(this.answers, thresholds);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  // What an answer depends on: limits, the probability aimed at, and the model.
+  #keyOf(thresholds) {
+    const { probability } = this.state;
+    return probability === null ? String(thresholds) : `${thresholds}@${probability}`;
+  }
+
+  #names(indices) {
+    return indices.map((i) => this.answers.problem.movable[i].name);
+  }
+
+  // The limits that bind: those that cost something, the dearest first, or, before prices are known, those whose output is close to them.
+  #deciding(standings, insight) {
+    if (insight?.prices.some((price) => price)) return this.#names(byPrice(this.answers.problem, insight.prices));
+    return [...new Set(standings.filter((s) => s.standing === "active").map((s) => s.constraint.name))];
   }
 
   #exactAt(key) {
@@ -129,11 +170,12 @@ class Explorer {
   #ask(key, thresholds) {
     clearTimeout(this.asking);
     if (!this.server || this.answers.map.network || this.exact?.key === key) return;
+    const { probability } = this.state;
     this.asking = setTimeout(async () => {
       const { problem } = this.answers;
       const limits = Object.fromEntries(problem.movable.map((c, i) => [c.name, thresholds[i]]));
-      const record = await this.server.post("predict", { thresholds: limits }).catch(() => null); // then the map's stays
-      if (record === null || String(this.state.thresholds) !== key) return;
+      const record = await this.server.post("predict", { thresholds: limits, ...(probability && { probability }) }).catch(() => null); // then the map's stays
+      if (record === null || this.#keyOf(this.state.thresholds) !== key) return;
       this.exact = { key, answer: fromRecord(problem, record) };
       this.#changed({ settled: true });
     }, PAUSE_BEFORE_ASKING);
@@ -170,7 +212,7 @@ class Explorer {
           if (!this.verified.has(String(answer.thresholds))) this.#remember(record);
         }
         if (status.revision !== this.stated.revision) this.load(await this.server.get("document"));
-        else this.measure.update(status, this.panel.answer ?? { status: "predicted" });
+        else this.measure.update(status, this.panel.answer ?? { status: "predicted" }, this.measure.own);
       } catch (error) {
         notice(error.message);
       }

@@ -3,8 +3,6 @@
 import { byId, el, replace, table } from "./dom.js";
 import { percent, text } from "./numbers.js";
 
-const INTENTS = ["tighten", "lock", "loosen"];
-
 export class RecommendPanel {
   // ask: resolves to the record of a recommendation for {thresholds, intents}, by limit.
   // rounded: whether proposals are in round steps, as the server's are.
@@ -13,7 +11,6 @@ export class RecommendPanel {
     this.ask = ask;
     this.rounded = rounded;
     this.proposal = null;
-    replace(byId("intents"), ...state.problem.movable.map((c, i) => choice(c.name, i)));
     byId("propose").onclick = () => this.#propose();
     byId("accept").onclick = () => this.#accept();
   }
@@ -26,16 +23,17 @@ export class RecommendPanel {
   async #propose() {
     const { movable } = this.state.problem;
     const asked = this.state.thresholds;
-    const intents = {};
-    movable.forEach((c, i) => (intents[c.name] = document.querySelector(`input[name="intent-${i}"]:checked`).value));
+    const intents = Object.fromEntries(movable.map((c, i) => [c.name, this.state.intents[i]]));
     const thresholds = Object.fromEntries(movable.map((c, i) => [c.name, asked[i]]));
     const button = byId("propose");
     button.disabled = true;
+    byId("recommend").hidden = false;
     replace(byId("proposal"), el("p", { class: "note" }, "Looking for limits …"), el("progress", { "aria-label": "looking for limits" }));
     try {
       this.#show({ asked, found: await this.ask({ thresholds, intents }) });
     } catch (error) {
       this.#show(null);
+      byId("recommend").hidden = false;
       replace(byId("proposal"), el("p", { class: "worse" }, error.message));
     }
     button.disabled = false;
@@ -44,6 +42,7 @@ export class RecommendPanel {
   #show(proposal) {
     this.proposal = proposal;
     byId("accept").hidden = proposal === null;
+    byId("recommend").hidden = proposal === null;
     if (proposal === null) {
       replace(byId("proposal"));
       return;
@@ -76,11 +75,4 @@ export class RecommendPanel {
     const after = Object.fromEntries(this.proposal.found.changes.map((c) => [c.limit, c.after]));
     this.state.set(movable.map((c) => after[c.name]));
   }
-}
-
-function choice(name, index) {
-  const options = INTENTS.map((intent) =>
-    el("label", {}, el("input", { type: "radio", name: `intent-${index}`, value: intent, checked: intent === "lock" }), intent),
-  );
-  return el("fieldset", {}, el("legend", {}, name), el("span", { class: "choice" }, ...options));
 }

@@ -33,16 +33,30 @@ export class TradeoffPanel {
     this.answer = answer;
     const { views, thresholds } = this.state;
     byId("curve-limit").value = views.curve ?? "";
-    byId("map-first").value = views.first;
-    byId("map-second").value = views.second;
+    const { first, second } = this.#two();
+    byId("map-first").value = first;
+    byId("map-second").value = second;
     const along = this.state.curve;
     if (this.curve?.key !== this.#key([along])) this.#startCurve(thresholds, along);
     else this.#moveCurveMark();
     this.curve.work.go(SOON);
     if (this.state.problem.movable.length < 2) return;
-    if (this.cells?.key !== this.#key([views.first, views.second])) this.#startMap(thresholds, views.first, views.second);
+    if (this.cells?.key !== this.#key([first, second])) this.#startMap(thresholds, first, second);
     else this.#moveMark();
     this.cells.work.go(REST);
+  }
+
+  // The two limits of the map: chosen ones, else the first two.
+  #two() {
+    const { first, second } = this.state.views;
+    const free = [0, 1].filter((i) => i !== first && i !== second);
+    return { first: first ?? free.shift(), second: second ?? free.shift() };
+  }
+
+  // The answers aim at another probability: what was computed is of no use.
+  forget() {
+    this.pause();
+    this.curve = this.cells = null;
   }
 
   // Limits move: leave the time to them.
@@ -60,12 +74,13 @@ export class TradeoffPanel {
   // What a picture depends on: all limits but those that move in it, and the model.
   #key(moving) {
     const held = this.state.thresholds.map((t, i) => (moving.includes(i) ? "*" : t));
-    return JSON.stringify([moving, held, this.answers.revision]);
+    return JSON.stringify([moving, held, this.answers.revision, this.state.probability]);
   }
 
   #look(view, index) {
     const { views } = this.state;
     const other = { first: "second", second: "first" }[view];
+    if (other) Object.assign(views, this.#two());
     if (other && views[other] === index) views[other] = views[view];
     this.state.look(view, index);
   }
