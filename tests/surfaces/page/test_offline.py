@@ -104,10 +104,6 @@ FOCUSED = """() => {
     const e = document.activeElement;
     return e.id || e.getAttribute("aria-label") || e.textContent;
 }"""
-COLOUR = """() => {
-    const cells = document.getElementById("map-cells");
-    return [...cells.getContext("2d").getImageData(cells.width / 2, cells.height / 3, 1, 1).data];
-}"""
 TOO_WIDE = """() => [...document.querySelectorAll("main *")]
     .filter((e) => e.getBoundingClientRect().right > 401 && !e.closest("svg"))
     .map((e) => e.outerHTML.slice(0, 80))"""
@@ -464,7 +460,7 @@ def test_maps_are_drawn_and_clicked(chromium: Browser, exported: str) -> None:
         assert frame is not None
         page.mouse.click(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
         shown.wait("explorer.panel.answer.thresholds[0] > 4 && explorer.panel.answer.thresholds[0] < 6.5")
-        assert page.evaluate(COLOUR)[3] > 0
+        assert page.locator("#map .cell").count() >= 1
         page.select_option("#map-first", label="frequency")  # the other one gives way
         shown.wait("document.getElementById('map-second').value === '0'")
 

@@ -2,51 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
-from browser import Window, window
-from cbabo import Model, Settings
-from learned import model_of
-from page.conftest import write
-from page.ten import simulate_ten, ten_limits
-from simulators import make_beam, simulate_beam
-
-SOLVED = Settings.default().replace(library=16)
-
-
-@pytest.fixture(scope="module")
-def ten(tmp_path_factory: pytest.TempPathFactory) -> str:
-    model = model_of(ten_limits(), simulate_ten, count=60, settings=SOLVED)
-    return write(model, tmp_path_factory.mktemp("ten") / "ten.html")
-
-
-@pytest.fixture(scope="module")
-def beam_model() -> Model:
-    return model_of(make_beam(), simulate_beam, count=30, settings=SOLVED)
-
-
-@pytest.fixture(scope="module")
-def solved(beam_model: Model, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write(beam_model, tmp_path_factory.mktemp("solved") / "beam.html")
-
-
-def opened(shown: Window, address: str) -> Page:
-    shown.page.goto(address)
-    shown.wait("window.explorer?.panel.answer && explorer.tradeoffs.curve?.work.done")
-    return shown.page
-
-
-def explained(shown: Window) -> None:
-    shown.wait("explorer.explainer.insight?.curves && !document.querySelector('.limit.waiting')")
-
-
-def box(page: Page, selector: str) -> dict[str, float]:
-    found = page.locator(selector).bounding_box()
-    assert found is not None
-    return dict(found)
+from browser import window
+from cbabo import Model
+from page.exploring import box, explained, opened
 
 
 def test_a_row_says_everything_about_its_limit(chromium: Browser, solved: str, beam_model: Model) -> None:
@@ -180,8 +141,11 @@ def test_a_field_keeps_its_own_undo(chromium: Browser, exported: str) -> None:
         assert page.evaluate("String(explorer.state.thresholds)") == "1,6"
 
 
+MIDDLES = """() => [...document.querySelectorAll("header > *, header button")].filter((e) => e.offsetParent)
+    .map((e) => e.getBoundingClientRect()).map((r) => (r.top + r.bottom) / 2)"""
 OVERFLOWING = """() => [...document.querySelectorAll("#rows .limit > *, #design .variable > :not(.bar)")]
-    .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === "visible" && getComputedStyle(e).display !== "inline")
+    .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === "visible")
+    .filter((e) => getComputedStyle(e).display !== "inline")
     .map((e) => e.outerHTML.slice(0, 90))"""
 
 
@@ -207,14 +171,12 @@ def test_a_narrow_window_keeps_the_answer_in_sight(chromium: Browser, ten: str, 
         explained(shown)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(OVERFLOWING) == []
-        tops = page.evaluate(
-            "[...document.querySelectorAll('header > *, header button')].filter((e) => e.offsetParent).map((e) => e.getBoundingClientRect()).map((r) => (r.top + r.bottom) / 2)"
-        )
+        tops = page.evaluate(MIDDLES)
         assert max(tops) - min(tops) < 8.0  # The header is one line.
         page.mouse.wheel(0, 1500)
         shown.wait("window.scrollY > 800")
         for part in ("#answer", "#objective", "#probability", "#status"):
             place = box(page, part)
-            assert 0 <= place["y"]
+            assert place["y"] >= 0
             assert place["y"] + place["height"] <= 240
         shown.shot(f"ten-{width}")

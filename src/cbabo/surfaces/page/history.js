@@ -2,8 +2,7 @@
 
 import { byId, el, replace, svg, table } from "./dom.js";
 import { decoded, percent, text } from "./numbers.js";
-import { axes, dots, line, padded } from "./plot.js";
-import { key, labelled } from "./tradeoffs.js";
+import { axes, dots, key, labelled, line, padded } from "./plot.js";
 
 export class HistoryPanel {
   // answers: the Answers; thresholds: the present limits.

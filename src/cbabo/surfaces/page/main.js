@@ -42,7 +42,7 @@ class Explorer {
     this.design = new DesignPanel(problem);
     this.ways = new WaysPanel(problem, (limits) => this.state.set(limits));
     this.explainer = new Explainer(this.server, () => this.#changed({ settled: true }));
-    this.tradeoffs = new TradeoffPanel(this.state);
+    this.tradeoffs = new TradeoffPanel(this.state, (id) => this.pick(id));
     this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server));
     if (this.server) {
       const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
@@ -63,7 +63,7 @@ class Explorer {
       clearTimeout(waiting);
       waiting = setTimeout(() => this.answers.known && this.#redraw(), 60);
     });
-    for (const id of ["curve", "map-frame", "timeline", "scatters"]) sizes.observe(byId(id));
+    for (const id of ["curve", "map", "timeline", "scatters", "multiples"]) sizes.observe(byId(id));
   }
 
   // Undo and redo, but not in a field, which has its own.
@@ -138,12 +138,17 @@ class Explorer {
     this.rows.predict(standings, answer, insight);
     this.design.update(answer, this.answers.nearest(answer.point));
     this.ways.update(answer, insight);
-    this.tradeoffs.update(this.answers, answer);
+    this.tradeoffs.update(this.answers, answer, insight);
     this.recommend.update();
     this.measure?.update(this.status, answer, own);
     if (settled) this.history.update(this.answers, thresholds);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  // Look at a measured design.
+  pick(id) {
+    this.picked = id;
   }
 
   // What an answer depends on: limits, the probability aimed at, and the model.

@@ -40,9 +40,9 @@ export function headline(problem, answer, deciding, conflict) {
   return `The ${best} ${objective.name} under these limits ${verb} ${value}; ${rest}.`;
 }
 
-// The same, of many only the first.
-function few(names, most = 3) {
-  return names.length <= most + 1 ? listed(names) : `${names.slice(0, most).join(", ")} and ${names.length - most} other limits`;
+// Names as they stand in a sentence, of many only the first.
+export function few(names, most = 3) {
+  return names.length <= most + 1 ? listed(names) : `${names.slice(0, most).join(", ")} and ${names.length - most} others`;
 }
 
 // Names as they stand in a sentence.

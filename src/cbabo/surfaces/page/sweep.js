@@ -46,6 +46,15 @@ export function withoutRises(points, goal) {
   });
 }
 
+// The limits, by index, that gain most over their reachable range, the greatest gain first.
+export function byGain(curves, goal) {
+  const gains = curves.map((points) => {
+    const met = points.filter((p) => p.answer.status !== "unreachable");
+    return met.length ? goal * (met[0].answer.mean[0] - met.at(-1).answer.mean[0]) : 0;
+  });
+  return gains.map((_, i) => i).sort((a, b) => gains[b] - gains[a]);
+}
+
 // The strictest value of limit i that can be met while the others are held, or null.
 function* strictestOf(answers, thresholds, i, points) {
   const first = points.findIndex((p) => p.answer.status !== "unreachable");
