@@ -41,8 +41,11 @@ _ANCHORS = 64
 """Designs that obey known relations, on which the page falls back where a design cannot be moved onto them."""
 
 
-def document(model: Model, name: str, moves: Convergence | None = None) -> dict[str, Any]:
-    """Return the document of a study's model; moves: how far its answers still move, where it was estimated."""
+def document(model: Model, name: str, moves: Convergence | None = None, audit: str | None = None) -> dict[str, Any]:
+    """Return the document of a study's model.
+
+    moves: how far its answers still move, where it was estimated; audit: what the last audit found, in words.
+    """
     return {
         "format": FORMAT,
         "study": {"name": name, "seed": model.seed, "versions": versions()},
@@ -57,6 +60,7 @@ def document(model: Model, name: str, moves: Convergence | None = None) -> dict[
         "quality": _quality(model),
         "notes": list(model.notes),
         "convergence": None if moves is None else str(moves),
+        "audit": audit,
     }
 
 

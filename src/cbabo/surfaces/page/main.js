@@ -2,11 +2,18 @@
 
 import { AnswerPanel } from "./answer.js";
 import { Answers } from "./answers.js";
+import { sayBasis, welcome } from "./basis.js";
 import { DesignPanel } from "./design.js";
 import { byId, el } from "./dom.js";
 import { Embedding } from "./embedding.js";
+import { offerExport } from "./export.js";
 import { Explainer } from "./explain.js";
-import { HistoryPanel, showQuality } from "./history.js";
+import { EvaluationsPanel } from "./evaluations.js";
+import { HistoryPanel } from "./history.js";
+import { ParallelPicture } from "./parallel.js";
+import { PickedPanel } from "./picked.js";
+import { PinBoard } from "./pins.js";
+import { calibrationNumbers, showQuality } from "./quality.js";
 import { MeasurePanel, fromRecord } from "./measure.js";
 import { Proposer } from "./propose.js";
 import { RecommendPanel } from "./recommend.js";
@@ -28,7 +35,6 @@ class Explorer {
     this.verified = new Map(); // Answers by limits.
     this.broken = null; // The answer to the present limits that was measured and breaks one of them, with its key.
     this.status = { evaluator: false };
-    this.history = new HistoryPanel();
     this.#build(stated);
     this.load(stated);
   }
@@ -42,8 +48,17 @@ class Explorer {
     this.design = new DesignPanel(problem);
     this.ways = new WaysPanel(problem, (limits) => this.state.set(limits));
     this.explainer = new Explainer(this.server, () => this.#changed({ settled: true }));
-    this.tradeoffs = new TradeoffPanel(this.state, (id) => this.pick(id));
-    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server));
+    this.tradeoffs = new TradeoffPanel(this.state, (id) => this.picked.pick(id));
+    this.history = new HistoryPanel((id) => this.picked.pick(id));
+    this.picked = new PickedPanel(this.state);
+    this.evaluations = new EvaluationsPanel(problem, stated.study.name, (id) => this.picked.pick(id), () => this.parallel.draw());
+    this.parallel = new ParallelPicture(problem, this.evaluations);
+    this.pins = new PinBoard(this.state, stated.study.name, (limits) => this.answers.one(limits), this.server);
+    byId("pin").onclick = () => this.pins.add(this.panel.answer);
+    const pinned = (limits, note) => this.pins.addAt(limits, note);
+    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server), pinned);
+    this.#offerExports(stated.study.name);
+    welcome();
     if (this.server) {
       const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
       this.measure = new MeasurePanel(problem, this.server, current, (record) => this.#remember(record));
@@ -63,7 +78,7 @@ class Explorer {
       clearTimeout(waiting);
       waiting = setTimeout(() => this.answers.known && this.#redraw(), 60);
     });
-    for (const id of ["curve", "map", "timeline", "scatters", "multiples"]) sizes.observe(byId(id));
+    for (const id of ["curve", "map", "timeline", "scatters", "multiples", "parallel"]) sizes.observe(byId(id));
   }
 
   // Undo and redo, but not in a field, which has its own.
@@ -102,7 +117,7 @@ class Explorer {
   #redraw() {
     this.#changed({ settled: true });
     this.tradeoffs.redraw();
-    showQuality(this.answers.problem, this.stated.quality);
+    showQuality(this.answers.problem, this.stated.quality, this.stated.audit);
   }
 
   // Several movements within a frame are one picture.
@@ -141,14 +156,28 @@ class Explorer {
     this.tradeoffs.update(this.answers, answer, insight);
     this.recommend.update();
     this.measure?.update(this.status, answer, own);
-    if (settled) this.history.update(this.answers, thresholds);
+    if (settled) this.#update(answer);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
   }
 
-  // Look at a measured design.
-  pick(id) {
-    this.picked = id;
+  // What follows when the limits rest.
+  #update(answer) {
+    const { answers, status } = this;
+    this.history.update(answers, answer.thresholds);
+    this.evaluations.update(answers, answer.thresholds);
+    this.parallel.update(answers, answer);
+    this.picked.update(answers);
+    sayBasis(answers.measured, status.complete ?? answers.measured.length, status.learning);
+  }
+
+  #offerExports(name) {
+    const { curves, maps, multiples } = this.tradeoffs;
+    offerExport(byId("curve-tools"), `${name} trade-off`, () => byId("curve"), () => curves.numbers());
+    offerExport(byId("map-tools"), `${name} map`, () => byId("map"), () => maps.numbers());
+    offerExport(byId("multiples-tools"), `${name} trade-offs`, null, () => multiples.numbers());
+    offerExport(byId("timeline-tools"), `${name} evaluations in order`, () => byId("timeline"), () => this.history.numbers());
+    offerExport(byId("quality-tools"), `${name} calibration`, () => byId("calibration"), () => calibrationNumbers(this.stated.quality));
   }
 
   // What an answer depends on: limits, the probability aimed at, and the model.
@@ -217,7 +246,8 @@ class Explorer {
           if (!this.verified.has(String(answer.thresholds))) this.#remember(record);
         }
         if (status.revision !== this.stated.revision) this.load(await this.server.get("document"));
-        else this.measure.update(status, this.panel.answer ?? { status: "predicted" }, this.measure.own);
+        else if (this.answers.known) sayBasis(this.answers.measured, status.complete, status.learning);
+        if (status.revision === this.stated.revision) this.measure.update(status, this.panel.answer ?? { status: "predicted" }, this.measure.own);
       } catch (error) {
         notice(error.message);
       }

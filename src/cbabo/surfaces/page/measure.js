@@ -2,6 +2,7 @@
 
 import { byId, el, replace } from "./dom.js";
 import { isMeasured } from "./sentences.js";
+import { tokenForm } from "./token.js";
 
 const EVERY = 400; // milliseconds between two looks at a job
 
@@ -100,16 +101,9 @@ export class MeasurePanel {
       replace(byId("measure"), el("p", { class: "worse", role: "alert" }, error.message), this.form);
       return;
     }
-    const field = el("input", { name: "token", autocomplete: "off", "aria-label": "token" });
-    const ask = el("form", { id: "token-form" }, el("p", {}, "Spending needs the token that cbabo serve printed when it started."),
-      el("label", {}, "token", field, el("span")), el("div", { class: "buttons" }, el("button", { type: "submit" }, "Use it")));
-    ask.onsubmit = (event) => {
-      event.preventDefault();
-      this.server.token = field.value;
-      again();
-    };
+    const ask = tokenForm(this.server, again);
     replace(byId("measure"), ask, this.form);
-    field.focus();
+    ask.querySelector("input").focus();
   }
 }
 

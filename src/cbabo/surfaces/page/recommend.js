@@ -6,8 +6,10 @@ import { percent, text } from "./numbers.js";
 export class RecommendPanel {
   // ask: resolves to the record of a recommendation for {thresholds, intents}, by limit.
   // rounded: whether proposals are in round steps, as the server's are.
-  constructor(state, ask, rounded) {
+  // pin: keeps limits for comparison, with a note.
+  constructor(state, ask, rounded, pin) {
     this.state = state;
+    this.pin = pin;
     this.ask = ask;
     this.rounded = rounded;
     this.proposal = null;
@@ -63,11 +65,23 @@ export class RecommendPanel {
       table("Proposal", ["limit", "now", "proposed", "buys"], rows),
       el("p", {}, `${objective.name} ${text(found.objective_before)} → ${text(found.objective_after)} ${objective.unit}: `,
         effect(found.improvement), found.improvement > 0 ? " better" : "", `, feasible with ${percent(found.probability_feasible)}.`),
+      this.#alternatives(found),
       ...found.warnings.map(({ warning }) => el("p", { class: "worse" }, warning)),
       el("p", { class: "note" }, "“Buys” is what each change alone does to the objective; above zero is better."),
       this.rounded ? null : el("p", { class: "note", id: "unrounded" },
         "Found by this file itself: limits do not move in round steps, as those of cbabo recommend and of the server do."),
     );
+  }
+
+  // The proposal and its alternatives, to be pinned.
+  #alternatives(found) {
+    const { movable, objective } = this.state.problem;
+    const proposed = Object.fromEntries(found.changes.map((c) => [c.limit, c.after]));
+    const kept = (limits, words) => el("button", { type: "button", onclick: () => this.pin(movable.map((c) => limits[c.name]), words) }, "Pin");
+    const items = (found.alternatives ?? []).map((other) =>
+      el("li", {}, `${objective.name} ${text(other.objective_after)} ${objective.unit}, feasible with ${percent(other.probability_feasible)}: `,
+        movable.map((c) => `${c.name} ${text(other.limits[c.name])}`).join(", "), " ", kept(other.limits, "alternative of a recommendation")));
+    return el("div", { id: "alternatives" }, el("p", {}, "The proposal: ", kept(proposed, "recommended")), items.length ? el("p", {}, "Alternatives:") : null, el("ul", {}, ...items));
   }
 
   #accept() {
