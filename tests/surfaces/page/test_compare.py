@@ -15,8 +15,10 @@ from page.exploring import explained, mapped, opened
 from simulators import simulate_beam
 
 CELLS = """() => {
-    const cells = (row) => [...row.querySelectorAll("td")].map((c) => [c.firstChild?.textContent, c.classList.contains("differs")]);
-    return [...document.querySelectorAll("#pins tbody tr")].map((row) => [row.querySelector("th").textContent, ...cells(row)]);
+    const cell = (c) => [c.firstChild?.textContent, c.classList.contains("differs")];
+    const cells = (row) => [...row.querySelectorAll("td")].map(cell);
+    const rows = [...document.querySelectorAll("#pins tbody tr")];
+    return rows.map((row) => [row.querySelector("th").textContent, ...cells(row)]);
 }"""
 
 

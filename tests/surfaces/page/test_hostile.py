@@ -55,7 +55,9 @@ def test_in_the_exported_file(chromium: Browser, tmp_path: Path) -> None:
         shown.page.goto(write(study.model(), tmp_path / "hostile.html"))
         shown.wait("window.explorer?.panel.answer && explorer.tradeoffs.cells?.work.done")
         shown.page.get_by_role("button", name="Strictest").click()
-        shown.page.get_by_text("Numbers").click()
+        shown.page.get_by_text("Numbers", exact=True).click()
+        shown.page.get_by_role("button", name="Pin", exact=True).click()
+        assert MARKUP in shown.text("#pins")
         shown.page.reload()
         shown.wait("window.explorer?.panel.answer")
         assert shown.page.evaluate(FOREIGN) == []

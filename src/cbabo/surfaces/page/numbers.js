@@ -83,7 +83,7 @@ export function spread(value, std, floor = 0) {
   if (!(std > 0)) return "";
   const shown = certain(value, Math.max(std, floor)).split(".")[1] ?? "";
   const last = 10 ** -shown.length;
-  return std < 0.5 * last ? ` ± <${last.toFixed(shown.length)}` : ` ± ${text(std, 2)}`;
+  return std < last ? ` ± <${last.toFixed(shown.length)}` : ` ± ${text(std, 2)}`;
 }
 
 // A number as it was stated: nothing is rounded away.

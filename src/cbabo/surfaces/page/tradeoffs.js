@@ -7,7 +7,7 @@ import { MultiplesPicture } from "./multiples.js";
 import { byGain } from "./sweep.js";
 
 const SOON = 1; // milliseconds: the answer is painted first
-const REST_BEFORE_MAP = 150; // milliseconds without movement before the map is made anew
+const REST_BEFORE_MAP = 100; // milliseconds without movement before the map is made anew
 
 export class TradeoffPanel {
   // pick: called with the number of a measured design that was clicked.
