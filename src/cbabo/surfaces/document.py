@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cbabo.answering.quality import LEVELS, leave_one_out
-from cbabo.decisions import tradeoff, wish
+from cbabo.decisions import stepwise, tradeoff, wish
 from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
 from cbabo.domain.constraints import FEASIBILITY_TOLERANCE
@@ -182,6 +182,7 @@ def _tuning() -> dict[str, Any]:
         "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
         "recommend": _numbers(wish.TUNING),
+        "steps": _numbers(stepwise.TUNING),
         "nearby": failures.TUNING.nearby,
         "min_variance": gp.TUNING.min_variance,
         "max_argument": warp.TUNING.max_argument,

@@ -105,7 +105,7 @@ FOCUSED = """() => {
     return e.id || e.getAttribute("aria-label") || e.textContent;
 }"""
 TOO_WIDE = """() => [...document.querySelectorAll("main *")]
-    .filter((e) => e.getBoundingClientRect().right > 401 && !e.closest("svg"))
+    .filter((e) => e.getBoundingClientRect().right > 401 && !e.closest("svg, .wider"))
     .map((e) => e.outerHTML.slice(0, 80))"""
 
 
@@ -365,11 +365,36 @@ PROPOSE = """async ([settings, thresholds, intents]) => {
 }"""
 
 
-@pytest.mark.parametrize("settings", [IN_ROUNDS, SOLVER], ids=["network", "solver"])
-def test_locked_limits_stay_equal_and_candidates_and_rounds_are_the_documents(
-    chromium: Browser, tmp_path: Path, settings: Settings
+@pytest.mark.parametrize(
+    "intents",
+    [("loosen", "lock"), ("tighten", "loosen"), ("loosen", "loosen"), ("tighten", "tighten")],
+    ids="-".join,
+)
+def test_recommended_round_steps_are_pythons(
+    chromium: Browser, solved: str, beam_model: Model, intents: tuple[str, str]
 ) -> None:
-    made = settings.replace(recommend_candidates=100, recommend_rounds=4)
+    base = {"stress": 3.0, "frequency": 3.0}
+    stated = dict(zip(base, intents, strict=True))
+    with window(chromium, offline=True) as shown:
+        page = opened(shown, f"{solved}#at.stress=3&at.frequency=3").page
+        for name, intent in stated.items():
+            page.get_by_label(f"intent of {name}", exact=True).select_option(intent)
+        page.get_by_role("button", name="Recommend").click()
+        page.locator("#proposal table").wait_for()
+        assert page.locator("#unrounded").count() == 0
+        found = page.evaluate("explorer.recommend.proposal.found")
+    expected = beam_model.recommend(base, stated)  # type: ignore[arg-type]
+    assert {change["limit"]: change["after"] for change in found["changes"]} == pytest.approx(expected.thresholds)
+    assert found["improvement"] == pytest.approx(expected.improvement, abs=1e-2)
+    assert len(found["alternatives"]) == len(expected.alternatives)
+    for other, alternative in zip(found["alternatives"], expected.alternatives, strict=True):
+        assert other["limits"] == pytest.approx(alternative.thresholds)
+
+
+def test_locked_limits_stay_equal_and_candidates_and_rounds_are_the_documents(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    made = IN_ROUNDS.replace(recommend_candidates=100, recommend_rounds=4)
     model = model_of(make_beam(), simulate_beam, count=30, settings=made)
     base = {"stress": 3.3000000000000003, "frequency": 2.9000000000000004}
     with window(chromium, offline=True) as shown:

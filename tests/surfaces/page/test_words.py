@@ -54,8 +54,10 @@ def test_a_sentence_says_what_one_sees(chromium: Browser, solved: str, beam_mode
 
 
 DIGITS = """() => import("/numbers.js").then(({ certain, spread }) =>
-    [[18.83421, 0.12], [18.83421, 0.0004], [12345.6, 320], [0.0123456, 0.0021], [-0.004, 0.12], [18.83421, 0], [2.5e9, 1e7], [0, 0.5]]
-        .map(([value, std]) => certain(value, std) + spread(value, std)))"""
+    [
+        [18.83421, 0.12], [18.83421, 0.0004], [12345.6, 320], [0.0123456, 0.0021],
+        [-0.004, 0.12], [18.83421, 0], [2.5e9, 1e7], [0, 0.5],
+    ].map(([value, std]) => certain(value, std) + spread(value, std)))"""
 
 
 def test_digits_follow_the_deviation(chromium: Browser, study: Study) -> None:
@@ -150,6 +152,11 @@ def test_the_server_answers_for_the_probability_and_explains(chromium: Browser, 
             assert insight["prices"][i]["value"] == pytest.approx(price.value, rel=1e-6, abs=1e-9)
             assert insight["reach"][i]["strictest"] == pytest.approx(float(found.reach.loc[name]["strictest"]))
         assert shown.text("#prices-note") == ""
+        shown.wait("explorer.exact?.key === '6,3' && !explorer.panel.answer.approximate")
+        assert shown.text("#kind") == ""  # A file's answers, and those while a slider moves, say "approximate" here.
+        page.evaluate("explorer.state.set([6.01, 3], false)")
+        shown.wait("explorer.panel.answer.approximate && document.getElementById('kind').textContent === 'approximate'")
+        page.evaluate("explorer.state.set([6, 3])")
         assert page.get_by_role("button", name="Verify").is_enabled() or shown.answer()["status"] == "verified"
         page.select_option("#risk", "0.8")
         shown.wait("explorer.exact?.key === '6,3@0.8' && !explorer.panel.answer.approximate")

@@ -68,7 +68,7 @@ export class RecommendPanel {
       this.#alternatives(found),
       ...found.warnings.map(({ warning }) => el("p", { class: "worse" }, warning)),
       el("p", { class: "note" }, "“Buys” is what each change alone does to the objective; above zero is better."),
-      this.rounded ? null : el("p", { class: "note", id: "unrounded" },
+      this.rounded || found.rounded ? null : el("p", { class: "note", id: "unrounded" },
         "Found by this file itself: limits do not move in round steps, as those of cbabo recommend and of the server do."),
     );
   }
