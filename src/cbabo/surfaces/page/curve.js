@@ -67,7 +67,7 @@ export class CurvePicture {
     const points = this.points();
     const met = points.filter((p) => p.answer.status !== "unreachable" && inside(p));
     const near = met.flatMap(({ answer }) => [answer.mean[0] - 2 * answer.std[0], answer.mean[0] + 2 * answer.std[0]]);
-    const range = padded(near.length ? near : placed.map((e) => e.objective), 0.06, this.answers.visible);
+    const range = padded(near.length ? near : this.answers.measured.map((e) => e.outputs[0]), 0.06, this.answers.visible);
     const plot = axes(byId("curve"), {
       x: { label: labelled(constraint.name, constraint.unit, constraint.sign > 0 ? "≤" : "≥"), low: constraint.low, high: constraint.high },
       y: { label: labelled(`best ${problem.objective.name}`, problem.objective.unit), ...range },

@@ -4,7 +4,7 @@
 import { shareOf, valueWords } from "./design.js";
 import { byId, el, replace } from "./dom.js";
 import { offerExport } from "./export.js";
-import { certain, percent, spread, stated } from "./numbers.js";
+import { certain, percent, short, spread, stated } from "./numbers.js";
 import { labelled } from "./plot.js";
 import { statusWords } from "./sentences.js";
 import { tokenForm } from "./token.js";
@@ -69,7 +69,7 @@ export class PinBoard {
   #cell(cell, first, index) {
     const differs = index > 0 && cell.words !== first.words;
     const change = differs && Number.isFinite(cell.value) && Number.isFinite(first.value) ? cell.value - first.value : null;
-    const words = change === null ? null : el("small", {}, ` (${change > 0 ? "+" : ""}${certain(change, cell.std || Math.abs(change) / 100, 3)})`);
+    const words = change === null ? null : el("small", {}, ` (${change > 0 ? "+" : ""}${cell.std > 0 ? certain(change, cell.std, 3) : short(change, 3)})`);
     return el("td", { class: differs ? "number differs" : "number" }, cell.words, words);
   }
 

@@ -40,8 +40,10 @@ export class LimitRows {
       row.predict(own.reduce((worst, s) => (s.slack < worst.slack ? s : worst)));
       if (row.index >= 0) row.explain(insight);
     }
-    const note = insight?.source === "page" ? "Prices and reach are differences of this page’s own approximate answers." : "";
-    say(byId("prices-note"), note);
+    const notes = [];
+    if (insight?.source === "page") notes.push("Prices and reach are differences of this page’s own approximate answers.");
+    if (answer.status === "unreachable") notes.push("In italics: outputs of the design that comes closest.");
+    say(byId("prices-note"), notes.join(" "));
   }
 }
 
