@@ -83,10 +83,11 @@ def test_alternatives_of_a_recommendation_can_be_pinned(chromium: Browser, study
         found = page.evaluate("explorer.recommend.proposal.found")
         assert found["alternatives"]
         page.locator("#alternatives li").first.get_by_role("button", name="Pin").click()
-        page.locator("#alternatives > p").first.get_by_role("button", name="Pin").click()
+        page.get_by_role("button", name="Pin all").click()
         pins = page.evaluate("explorer.pins.pins.map((p) => [p.thresholds, p.note])")
         assert pins[0] == [list(found["alternatives"][0]["limits"].values()), "alternative of a recommendation"]
         assert pins[1] == [[change["after"] for change in found["changes"]], "recommended"]
+        assert [limits for limits, _ in pins[2:]] == [list(other["limits"].values()) for other in found["alternatives"]]
 
 
 def exported(page: Page, tools: str, kind: str) -> bytes:

@@ -164,7 +164,8 @@ def test_the_page_agrees_with_python_on_hundreds_of_thresholds(
         problem, simulate = PROBLEMS[name]
         model = model_of(problem(), simulate, count=24, settings=settings)
     box = model.problem.box
-    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.3, 1.3, (400, len(box.names))))
+    count = 1000 if name == "valley" else 400
+    thresholds = box.from_theta(np.random.default_rng(1).uniform(-0.3, 1.3, (count, len(box.names))))
     expected = model.predict_many(thresholds, fast=True)
     with window(chromium, offline=True) as shown:
         opened(shown, write(model, tmp_path / f"{name}.html"))
@@ -187,7 +188,8 @@ def test_the_page_agrees_with_python_on_hundreds_of_thresholds(
     assert ([answer["status"] != "unreachable" for answer in found] == reachable(expected))[sure].all()
     if settings is SOLVER:
         assert np.array_equal(
-            [answer["status"] == "verified" for answer in found], [expected.status(i) == "verified" for i in range(400)]
+            [answer["status"] == "verified" for answer in found],
+            [expected.status(i) == "verified" for i in range(count)],
         )
 
 

@@ -92,6 +92,8 @@ def test_verify_in_the_background_then_improve(chromium: Browser, study: Study, 
         page.get_by_role("slider", name="limit of stress, at most").fill("4")
         shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
         truth = simulate_beam(study.evaluations[-1].point)
+        assert page.get_by_role("button", name="measured output").is_visible()
+        assert page.get_by_role("button", name="predicted output").is_hidden()
         assert shown.answer()["mean"][0] == truth["mass"]
         assert set(shown.answer()["std"]) == {0}
         shown.wait("!document.getElementById('improve').disabled")

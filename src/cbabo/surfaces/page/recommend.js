@@ -81,7 +81,12 @@ export class RecommendPanel {
     const items = (found.alternatives ?? []).map((other) =>
       el("li", {}, `${objective.name} ${text(other.objective_after)} ${objective.unit}, feasible with ${percent(other.probability_feasible)}: `,
         movable.map((c) => `${c.name} ${text(other.limits[c.name])}`).join(", "), " ", kept(other.limits, "alternative of a recommendation")));
-    return el("div", { id: "alternatives" }, el("p", {}, "The proposal: ", kept(proposed, "recommended")), items.length ? el("p", {}, "Alternatives:") : null, el("ul", {}, ...items));
+    const all = () => {
+      this.pin(movable.map((c) => proposed[c.name]), "recommended");
+      for (const other of found.alternatives) this.pin(movable.map((c) => other.limits[c.name]), "alternative of a recommendation");
+    };
+    const pinAll = items.length ? el("button", { type: "button", onclick: all }, "Pin all") : null;
+    return el("div", { id: "alternatives" }, el("p", {}, "The proposal: ", kept(proposed, "recommended")), items.length ? el("p", {}, "Alternatives: ", pinAll) : null, el("ul", {}, ...items));
   }
 
   #accept() {

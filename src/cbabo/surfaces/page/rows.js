@@ -4,7 +4,7 @@
 import { byId, el, replace, say } from "./dom.js";
 import { certain, rounded, short, spread, stated, withUnit } from "./numbers.js";
 import { sign } from "./plot.js";
-import { priceSentence, priceWords, reachSentence, resolution, roomWords } from "./sentences.js";
+import { isMeasured, priceSentence, priceWords, reachSentence, resolution, roomWords } from "./sentences.js";
 import { term } from "./terms.js";
 
 const STEPS = 1000;
@@ -15,7 +15,8 @@ export class LimitRows {
     this.state = state;
     const { problem } = state;
     this.rows = problem.constraints.map((constraint) => new Row(constraint, problem.movable.indexOf(constraint), state));
-    const names = ["", "limit", "", "", term("predicted output", "predicted"), "room left", term("relaxing it", "price"), "intent"];
+    this.heads = { predicted: term("predicted output", "predicted"), measured: term("measured output", "measured") };
+    const names = ["", "limit", "", "", el("span", {}, ...Object.values(this.heads)), "room left", term("relaxing it", "price"), "intent"];
     const heads = names.map((name, i) => el("span", { role: "columnheader", class: `c${i}` }, name || el("span", { class: "hidden" }, ["standing", "", "value", "slider"][i])));
     replace(byId("rows"), el("div", { class: "limit head", role: "row" }, ...heads), ...this.rows.map((row) => row.element));
     for (const button of document.querySelectorAll("[data-preset]")) {
@@ -35,6 +36,8 @@ export class LimitRows {
   // standings: of all requirements; insight: prices and reach for exactly these limits, or null while they are not known.
   predict(standings, answer, insight) {
     byId("rows").classList.toggle("unmet", answer.status === "unreachable");
+    this.heads.predicted.hidden = isMeasured(answer);
+    this.heads.measured.hidden = !isMeasured(answer);
     for (const row of this.rows) {
       const own = standings.filter((s) => s.constraint.name === row.constraint.name);
       row.predict(own.reduce((worst, s) => (s.slack < worst.slack ? s : worst)));
