@@ -11,7 +11,7 @@ from browser import window
 from cbabo import Model
 from cbabo.surfaces.document import document
 from cbabo.surfaces.page import single_file
-from page.exploring import box, opened
+from page.exploring import box, explained, mapped, opened
 
 COLUMN = (
     """n => [...document.querySelectorAll("#evaluations-table tbody tr")].map((row) => row.children[n].textContent)"""
@@ -48,6 +48,8 @@ def test_the_table_sorts_and_filters(chromium: Browser, solved: str, beam_model:
 def test_brushing_an_axis_filters_the_table_too(chromium: Browser, solved: str, beam_model: Model) -> None:
     with window(chromium, offline=True) as shown:
         page = opened(shown, solved)
+        explained(shown)
+        mapped(shown)
         page.locator("#parallel").scroll_into_view_if_needed()
         page.wait_for_timeout(300)  # What was not rendered before takes its place.
         frame = box(page, "#parallel")
@@ -75,6 +77,8 @@ def test_brushing_an_axis_filters_the_table_too(chromium: Browser, solved: str, 
 def test_a_measured_design_is_picked_in_a_plot_and_in_the_table(chromium: Browser, solved: str) -> None:
     with window(chromium, offline=True) as shown:
         page = opened(shown, f"{solved}#at.stress=6&at.frequency=3&curve=stress")
+        explained(shown)
+        mapped(shown)
         page.locator("#timeline").scroll_into_view_if_needed()
         seen = page.evaluate("explorer.history.seen[3]")
         page.locator("#timeline").hover(position={"x": seen["px"], "y": seen["py"]})

@@ -73,7 +73,8 @@ export class ParallelPicture {
   }
 
   #axis(axis, index, step) {
-    const cut = Math.max(Math.floor((step * 2 - 8) / 6.5), 4);
+    const isEnd = index === 0 || index === this.axes.length - 1; // A name at an end has room on one side only.
+    const cut = Math.max(Math.floor(((isEnd ? 1 : 2) * step - 8) / 6.5), 4);
     const words = axis.name.length > cut ? `${axis.name.slice(0, cut - 1)}…` : axis.name;
     const brush = this.evaluations.brushes.get(axis.name);
     const parts = [
