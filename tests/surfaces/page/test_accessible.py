@@ -34,6 +34,9 @@ def test_no_violation_is_found(chromium: Browser, ten: str, theme: str, width: i
         explained(shown)
         mapped(shown)
         assert violations(page) == []
+        page.evaluate("document.querySelectorAll('#rows .limit').forEach((row) => row.classList.add('waiting'))")
+        page.evaluate("['multiples', 'map-frame'].forEach((id) => document.getElementById(id).classList.add('stale'))")
+        assert violations(page) == []  # Also while prices and pictures of other limits are still shown.
         page.evaluate(
             "explorer.pins.add(explorer.panel.answer), explorer.pins.add(explorer.panel.answer), explorer.picked.pick(3)"
         )
