@@ -22,7 +22,7 @@ from cbabo.surfaces.page import single_file
 
 BUDGET = 200
 MOVE = """async ([slider, share]) => {
-    const e = document.querySelectorAll("#sliders input[type=range]")[slider];
+    const e = document.querySelectorAll("#rows input[type=range]")[slider];
     const begun = performance.now();
     e.value = Number(e.max) - share * (Number(e.max) - Number(e.min));
     e.dispatchEvent(new Event("input"));

@@ -21,7 +21,7 @@ from cbabo.surfaces.cli.options import (
     read_intents,
     read_limits,
 )
-from cbabo.surfaces.records import csv_text
+from cbabo.surfaces.records import audit_text, csv_text
 
 _SQLITE = b"SQLite format 3\0"
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
@@ -45,7 +45,7 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
 
     opened = open_study(study, changes)
     model = cached_model(opened)
-    page = single_file(document(model, opened.name, kept_convergence(opened)))
+    page = single_file(document(model, opened.name, kept_convergence(opened), audit_text(opened)))
     keep_model(opened, model)
     _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
