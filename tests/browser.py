@@ -82,6 +82,15 @@ class Window:
         return self.page.evaluate("() => ({...explorer.panel.answer, closest: undefined})")
 
 
+def node_module(path: str) -> Path:
+    """Return a file of a Node.js package that only tests need; without it the test is skipped, or fails where CI=true."""
+    file = Path(__file__).parent.parent / "node_modules" / path
+    if not file.exists():
+        message = f"{path} is missing; scripts/lint-page.sh installs the packages of package-lock.json"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    return file
+
+
 @contextmanager
 def window(browser: Browser, *, offline: bool = False, **options: Any) -> Iterator[Window]:
     """Open an empty page; offline: every request but for files is refused and fails the test."""

@@ -144,7 +144,11 @@ def test_without_anywidget_the_explorer_is_a_file_and_says_how_to_get_the_widget
         assert line.endswith("install anywidget: pip install 'cbabo[notebook]'")
 
 
-ALLOWED = {"display/plots": {"matplotlib"}, "surfaces/notebook/widget.py": {"anywidget"}}
+ALLOWED = {
+    "display/plots": {"matplotlib"},
+    "surfaces/notebook/widget.py": {"anywidget"},
+    "adapters/optuna.py": {"optuna"},
+}
 """Where an optional package may be imported, besides the benchmark."""
 
 

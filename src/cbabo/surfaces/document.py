@@ -16,7 +16,7 @@ import numpy as np
 
 from cbabo.answering.quality import LEVELS, leave_one_out
 from cbabo.answering.standings import ACTIVE_SHARE
-from cbabo.decisions import tradeoff, wish
+from cbabo.decisions import stepwise, tradeoff, wish
 from cbabo.display.units import units
 from cbabo.domain import region, relations
 from cbabo.domain.categorical import Categorical
@@ -42,8 +42,11 @@ _ANCHORS = 64
 """Designs that obey known relations, on which the page falls back where a design cannot be moved onto them."""
 
 
-def document(model: Model, name: str, moves: Convergence | None = None) -> dict[str, Any]:
-    """Return the document of a study's model; moves: how far its answers still move, where it was estimated."""
+def document(model: Model, name: str, moves: Convergence | None = None, audit: str | None = None) -> dict[str, Any]:
+    """Return the document of a study's model.
+
+    moves: how far its answers still move, where it was estimated; audit: what the last audit found, in words.
+    """
     return {
         "format": FORMAT,
         "study": {"name": name, "seed": model.seed, "versions": versions()},
@@ -58,6 +61,7 @@ def document(model: Model, name: str, moves: Convergence | None = None) -> dict[
         "quality": _quality(model),
         "notes": list(model.notes),
         "convergence": None if moves is None else str(moves),
+        "audit": audit,
     }
 
 
@@ -170,6 +174,7 @@ def _tuning() -> dict[str, Any]:
         "consistency": _numbers(consistency.TUNING),
         "programs": {**_numbers(qp.TUNING), "iterations": qp.ITERATIONS, "guesses": qp.GUESSES},
         "recommend": _numbers(wish.TUNING),
+        "steps": _numbers(stepwise.TUNING),
         "nearby": failures.TUNING.nearby,
         "min_variance": gp.TUNING.min_variance,
         "max_argument": warp.TUNING.max_argument,

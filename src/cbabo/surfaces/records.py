@@ -72,7 +72,6 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     times = [row.seconds for row in evaluations if row.seconds is not None]
     damages, unfinished, moves = study.damages, study.unfinished, kept_convergence(study)
     left = [row.id for row in evaluations.running if unfinished.get(row.id) in ("interrupted", "retry")]
-    audit = next(reversed(study.audits), None)
     return {
         "study": study.name,
         "requested": evaluations.requested,
@@ -89,7 +88,7 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "effort": study.effort.sentence() or None,
         "convergence": None if moves is None else {**asdict(moves), "figure": moves.figure, "text": str(moves)},
         "nominal_limits": study.problem.box.nominal,
-        "last_audit": None if audit is None else f"{audit.made[:16].replace('T', ' ')} UTC: {audit.sentence()}",
+        "last_audit": audit_text(study),
         "best_objective": None if best is None else best.outputs[study.problem.objective.name],
         "best_evaluation": None if best is None else best.id,
         "best_design": {} if best is None else dict(best.point),
@@ -103,6 +102,12 @@ def status_record(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         "damages": [{"id": damage.id, "damage": damage.what} for damage in damages],
         "amendments": [_amendment(amendment) for amendment in study.amendments],
     }
+
+
+def audit_text(study: Study) -> str | None:
+    """Say what the last audit found, and when; None if there was none."""
+    audit = next(reversed(study.audits), None)
+    return None if audit is None else f"{audit.made[:16].replace('T', ' ')} UTC: {audit.sentence()}"
 
 
 def breaking_text(evaluations: Evaluations) -> str:

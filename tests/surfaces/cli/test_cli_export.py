@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cbabo import Model
+from cbabo import Model, Study
 
 
 def test_the_explorer_says_how_to_open_it(cli: Any, learned: str, folder: Path) -> None:
@@ -16,6 +16,19 @@ def test_the_explorer_says_how_to_open_it(cli: Any, learned: str, folder: Path) 
     assert "Wrote the explorer of beam to beam.html" in said
     assert (folder / "beam.html").as_uri() in said
     assert 'id="document"' in (folder / "beam.html").read_text()
+
+
+def test_evaluations_go_to_optuna_and_come_back(cli: Any, learned: str, folder: Path) -> None:
+    count = len(Study.open(*learned.split("::")).evaluations)
+    address = "optuna://sqlite:///trials.db::beam"
+    assert f"Wrote {count} evaluations as trials to {address}." in cli("export", "optuna", learned, address).out
+    assert "there is a study 'beam' already" in cli("export", "optuna", learned, address, code=2).err
+    said = cli("import", "study.yaml", address, "--set", "study.name=again").out
+    assert f"Imported {count} rows from {address}." in said
+    assert (
+        "there is no file other.db"
+        in cli("import", "study.yaml", "optuna://sqlite:///other.db", "--set", "study.name=again", code=2).err
+    )
 
 
 def test_the_report_answers_chosen_limits(cli: Any, learned: str, folder: Path) -> None:

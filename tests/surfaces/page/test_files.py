@@ -62,7 +62,8 @@ def test_modules_import_in_single_lines_and_share_no_names() -> None:
 OF_THE_PAGE = {
     "surrogates.js": ["ABREAST", "ROUGH", "ADDITIVE"],
     "answers.js": ["VISIBLE"],
-    "propose.js": ["SLICE", "TURN", "ASKED", "NOT_FOLLOWED"],
+    "propose.js": ["SLICE", "TURN", "ALTERNATIVES", "ASKED", "NOT_FOLLOWED"],
+    "stepwise.js": ["DIGITS"],
 }
 """Numbers of presentation, codes and words; whatever else a module computes with comes from the document."""
 
@@ -77,6 +78,7 @@ OF_THE_PAGE = {
         "propose.js",
         "quadratic.js",
         "requirements.js",
+        "stepwise.js",
         "surrogates.js",
     ],
 )

@@ -55,7 +55,9 @@ def test_in_the_exported_file(chromium: Browser, tmp_path: Path) -> None:
         shown.page.goto(write(study.model(), tmp_path / "hostile.html"))
         shown.wait("window.explorer?.panel.answer && explorer.tradeoffs.cells?.work.done")
         shown.page.get_by_role("button", name="Strictest").click()
-        shown.page.get_by_text("Numbers").click()
+        shown.page.get_by_text("Numbers", exact=True).click()
+        shown.page.get_by_role("button", name="Pin", exact=True).click()
+        assert MARKUP in shown.text("#pins")
         shown.page.reload()
         shown.wait("window.explorer?.panel.answer")
         assert shown.page.evaluate(FOREIGN) == []
@@ -70,7 +72,7 @@ def test_in_the_page_with_its_server(chromium: Browser, tmp_path: Path) -> None:
         page.goto(f"{address}#token={TOKEN}")
         shown.wait("window.explorer?.status.revision")
         page.get_by_role("button", name="Most relaxed").click()
-        page.get_by_role("group", name="javascript:alert(1)").get_by_label("tighten").check()
+        page.get_by_label("intent of javascript:alert(1)", exact=True).select_option("tighten")
         page.get_by_role("button", name="Recommend").click()
         shown.wait(
             "document.getElementById('proposal').childElementCount > 0 && !document.getElementById('propose').disabled"

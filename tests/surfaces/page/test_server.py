@@ -35,9 +35,10 @@ def test_the_token_is_taken_out_of_the_address(chromium: Browser, study: Study) 
 def test_recommend_and_accept(chromium: Browser, study: Study) -> None:
     with served(study) as address, window(chromium) as shown:
         page = opened(shown, address, "&at.stress=4&at.frequency=3").page
-        page.get_by_role("group", name="stress").get_by_label("lock").focus()
-        page.keyboard.press("ArrowRight")  # all of this by the keyboard
-        assert page.get_by_role("group", name="stress").get_by_label("loosen").is_checked()
+        intent = page.get_by_label("intent of stress", exact=True)
+        intent.focus()
+        page.keyboard.press("ArrowDown")  # all of this by the keyboard
+        assert intent.input_value() == "loosen"
         page.get_by_role("button", name="Recommend").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Accept proposal").wait_for()
@@ -91,6 +92,8 @@ def test_verify_in_the_background_then_improve(chromium: Browser, study: Study, 
         page.get_by_role("slider", name="limit of stress, at most").fill("4")
         shown.wait("document.getElementById('status').textContent.startsWith('Verified')")
         truth = simulate_beam(study.evaluations[-1].point)
+        assert page.get_by_role("button", name="measured output").is_visible()
+        assert page.get_by_role("button", name="predicted output").is_hidden()
         assert shown.answer()["mean"][0] == truth["mass"]
         assert set(shown.answer()["std"]) == {0}
         shown.wait("!document.getElementById('improve').disabled")
@@ -145,7 +148,7 @@ def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp
     expected = study.model().predict(at)
     with served(study, simulate_beam) as address, window(chromium) as shown:
         page = opened(shown, address, "&at.stress=3.3&at.frequency=3.1").page
-        shown.wait("explorer.exact?.key === '3.3,3.1'")
+        shown.wait("explorer.exact?.key === '3.3,3.1' && !explorer.panel.answer.approximate")
         assert shown.answer()["point"] == list(expected.point.values())
         assert shown.answer()["status"] == expected.status
         if not expected.verified:
@@ -160,7 +163,7 @@ def test_the_solvers_own_answer_is_shown_when_limits_rest(chromium: Browser, tmp
         page.get_by_role("button", name="Strictest").click()
         shown.wait("explorer.exact?.key === '1,6'")
         assert shown.text("#status") == "Unreachable"
-        page.click("#closest")
+        page.locator(".way button").first.click()
         shown.wait("explorer.panel.answer.status !== 'unreachable'")
         shown.shot("solver")
 

@@ -15,12 +15,16 @@ import cloudpickle
 import pandas as pd
 import typer
 
+from cbabo.adapters.dakota import is_dakota, read_dakota
+from cbabo.adapters.optuna import SCHEME, read_optuna
 from cbabo.domain.convergence import FEWEST_MEASURED, Convergence, read_share
 from cbabo.domain.evaluations import sem_column
 from cbabo.domain.parts import Reading
 from cbabo.errors import InputError, RunStoppedError
 from cbabo.evaluators.function import Evaluate, describe
 from cbabo.evaluators.spec import Simulator
+from cbabo.storage.urls import hide_passwords
+from cbabo.study.importing import ImportReport
 from cbabo.study.modelcache import cached_model, keep_convergence
 from cbabo.study.study import Study
 from cbabo.surfaces.cli.cluster import connected
@@ -177,7 +181,13 @@ def tell(
 
 def import_runs(
     study: StudyArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV with the variables and the raw outputs.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV with the variables and the raw outputs, a tabular file of Dakota, or optuna://STORAGE::NAME.",
+        ),
+    ],
     column: Annotated[
         list[str] | None, typer.Option("--column", metavar="THEIRS=OURS", help="A column that bears another name.")
     ] = None,
@@ -185,12 +195,12 @@ def import_runs(
     form: FormatOption = "table",
 ) -> None:
     """Import old runs; rows with problems are listed by line, the rest is kept."""
-    columns = _plain_columns(file) | pairs(column, "--column")
     try:
-        report = start_study(study, changes).add(file, columns=columns)
+        report = _import(start_study(study, changes), file, pairs(column, "--column"))
     except InputError as error:
         hint = "; --column THEIRS=OURS does" if str(error).endswith("map the column that holds it") else ""
         raise InputError(f"{error}{hint}") from error
+    source = hide_passwords(file)
     problems = [{"line": line, "problem": why} for line, why in report.problems]
     if form == "json":
         broken = [{"line": line, "broken": what} for line, what in report.broken]
@@ -200,12 +210,27 @@ def import_runs(
         print_frame(pd.DataFrame(problems, columns=["line", "problem"]), "csv")
     else:
         for line, why in (*report.problems, *report.broken):
-            typer.echo(f"{file}, line {line}: {why}", err=True)
+            typer.echo(f"{source}, line {line}: {why}", err=True)
         known = f", {_rows(report.known)} already there" if report.known else ""
         left = f", {_rows(len(problems))} with problems left out" if problems else ""
-        typer.echo(f"Imported {_rows(len(report.added))} from {file}{known}{left}.")
+        typer.echo(f"Imported {_rows(len(report.added))} from {source}{known}{left}.")
     if problems and not report.added and not report.known:
-        raise RunStoppedError(f"{file}: no row could be imported; correct the lines with problems and import it again")
+        raise RunStoppedError(
+            f"{source}: no row could be imported; correct the lines with problems and import it again"
+        )
+
+
+def _import(study: Study, source: str, columns: Mapping[str, str]) -> ImportReport:
+    """Import a file, or the trials of an Optuna study."""
+    path = Path(source)
+    if source.startswith(SCHEME):
+        table, others = read_optuna(source, study.problem)
+        if others:
+            typer.echo(f"{hide_passwords(source)}: {others} trials are not complete and are left out", err=True)
+        return study.add(table, columns=columns)
+    if is_dakota(path):
+        return study.add(read_dakota(path), columns=columns)
+    return study.add(path, columns=_plain_columns(path) | dict(columns))
 
 
 def _readings(stated: Mapping[str, str]) -> dict[str, Reading]:

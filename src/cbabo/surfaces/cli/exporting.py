@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from cbabo.adapters.optuna import write_optuna
 from cbabo.errors import InputError
+from cbabo.storage.urls import hide_passwords
 from cbabo.study.modelcache import cached_model, keep_model, kept_convergence
 from cbabo.surfaces.cli.options import (
     LoosenOption,
@@ -19,7 +21,7 @@ from cbabo.surfaces.cli.options import (
     read_intents,
     read_limits,
 )
-from cbabo.surfaces.records import csv_text
+from cbabo.surfaces.records import audit_text, csv_text
 
 _SQLITE = b"SQLite format 3\0"
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
@@ -32,6 +34,7 @@ def register(app: typer.Typer) -> None:
     export.command("report")(export_report)
     export.command("model")(export_model)
     export.command("csv")(export_csv)
+    export.command("optuna")(export_optuna)
     app.add_typer(export, name="export")
 
 
@@ -42,11 +45,24 @@ def export_explorer(study: StudyArgument, file: _File, changes: SetOption = None
 
     opened = open_study(study, changes)
     model = cached_model(opened)
-    page = single_file(document(model, opened.name, kept_convergence(opened)))
+    page = single_file(document(model, opened.name, kept_convergence(opened), audit_text(opened)))
     keep_model(opened, model)
     _write(file, study, lambda: file.write_text(page, encoding="utf-8", errors="backslashreplace"))
     typer.echo(f"Wrote the explorer of {opened.name} to {file} ({file.stat().st_size / 1e6:.1f} MB).")
     typer.echo(f"Open it in any browser: {file.absolute().as_uri()}")
+
+
+def export_optuna(
+    study: StudyArgument,
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="optuna://STORAGE::NAME, as optuna://sqlite:///trials.db::truss.")
+    ],
+    changes: SetOption = None,
+) -> None:
+    """Write all evaluations as trials of a new Optuna study: raw outputs as user attributes, slacks at the nominal limits."""
+    opened = open_study(study, changes)
+    count = write_optuna(opened, address)
+    typer.echo(f"Wrote {count} evaluations as trials to {hide_passwords(address)}.")
 
 
 def export_report(

@@ -103,15 +103,32 @@ export class Answers {
     return slack <= Math.max(2 * std, this.tuning.active_share * constraint.scale) ? "active" : "slack";
   }
 
-  // The measured design nearest to a point, in the unit cube.
+  // The measured design nearest to a point, variables counted in shares of their ranges; which variable differs most, and by what share.
   nearest(point) {
     const at = this.problem.unit(point);
     let best = null;
     this.units.forEach((x, i) => {
       const distance = Math.hypot(...x.map((u, c) => u - at[c]));
-      if (best === null || distance < best.distance) best = { evaluation: this.measured[i], distance };
+      if (best === null || distance < best.distance) best = { evaluation: this.measured[i], distance, x };
     });
-    return best;
+    if (best === null) return null;
+    const apart = best.x.map((u, c) => Math.abs(u - at[c]));
+    const share = Math.max(...apart);
+    return { evaluation: best.evaluation, share, furthest: this.problem.columns[apart.indexOf(share)].variable.name };
+  }
+
+  // The probability that answers aim at unless told otherwise; null where they aim at none.
+  get aim() {
+    return this.map.library?.ownAim ?? null;
+  }
+
+  // Aim at another probability of feasibility, or, with null, at the study's own. Returns whether that is another one than before.
+  aimAt(probability) {
+    const { library } = this.map;
+    if (!library || library.aim === (probability ?? library.ownAim)) return false;
+    library.aimAt(probability ?? library.ownAim);
+    this.map.least = library.least;
+    return true;
   }
 
   // Measured designs that obey all limits but the moving ones, each at the strictest of these that it obeys.

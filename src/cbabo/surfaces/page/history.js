@@ -1,11 +1,16 @@
-// The study's history: evaluations in their order, what failed why, and how well the model knows what was measured.
+// The study's history: evaluations in their order, and what failed why.
 
 import { byId, el, replace, svg, table } from "./dom.js";
-import { decoded, percent, text } from "./numbers.js";
-import { axes, dots, line, padded } from "./plot.js";
-import { key, labelled } from "./tradeoffs.js";
+import { Pointer } from "./hover.js";
+import { certain, text } from "./numbers.js";
+import { axes, dots, key, labelled, line, padded } from "./plot.js";
 
 export class HistoryPanel {
+  // pick: takes the number of an evaluation.
+  constructor(pick) {
+    this.pointer = new Pointer(byId("timeline"), (px, py) => this.#under(px, py), pick, () => {});
+  }
+
   // answers: the Answers; thresholds: the present limits.
   update(answers, thresholds) {
     const { problem, evaluations, measured } = answers;
@@ -22,6 +27,8 @@ export class HistoryPanel {
     });
     const inside = (e) => e.outputs[0] >= shown.low && e.outputs[0] <= shown.high;
     const place = (e) => [plot.x(e.id), plot.y(e.outputs[0])];
+    const seen = measured.filter(inside).map((e) => ({ id: e.id, px: plot.x(e.id), py: plot.y(e.outputs[0]), value: e.outputs[0] }));
+    Object.assign(this, { seen, objective: problem.objective, rows: measured.map((e) => [e.id, e.outputs[0], good.has(e.id) ? "yes" : "no"]) });
     plot.add(dots(measured.filter((e) => inside(e) && !good.has(e.id)).map(place), "dim"));
     plot.add(dots(measured.filter((e) => inside(e) && good.has(e.id)).map(place), "good"));
     plot.add(line(bestSoFar(measured.filter((e) => good.has(e.id)), problem.goal, last).map(([id, v]) => [plot.x(id), plot.y(v)]), "curve"));
@@ -36,6 +43,18 @@ export class HistoryPanel {
       when(evaluations),
     );
     this.#failures(failed);
+  }
+
+  #under(px, py) {
+    const near = this.seen?.filter((e) => Math.hypot(e.px - px, e.py - py) < 6).sort((a, b) => Math.hypot(a.px - px, a.py - py) - Math.hypot(b.px - px, b.py - py));
+    if (!near?.length) return null;
+    const { id, value } = near[0];
+    return { ...near[0], words: `evaluation ${id}: ${this.objective.name} ${certain(value, 0)} ${this.objective.unit}` };
+  }
+
+  // The numbers behind the picture, for export.
+  numbers() {
+    return { names: ["evaluation", labelled(this.objective.name, this.objective.unit), "obeys the present limits"], rows: this.rows };
   }
 
   #failures(failed) {
@@ -66,52 +85,4 @@ function bestSoFar(good, goal, last) {
     steps.push([e.id, best]);
   }
   return best === null ? [] : [...steps, [last, best]];
-}
-
-// quality: as the document states it.
-export function showQuality(problem, quality) {
-  const [observed, predicted, std] = [quality.observed, quality.predicted, quality.std].map(decoded);
-  const q = quality.outputs.length;
-  const figures = quality.outputs.map((name, j) => {
-    const rows = quality.ids.map((_, i) => ({ seen: observed[i * q + j], said: predicted[i * q + j], std: std[i * q + j] }));
-    const root = svg("svg", {});
-    const figure = el("figure", {}, el("figcaption", {}, `${labelled(name, problem.units[name])} `, el("span", {}, percent(Math.max(0, quality.explained[j])))), root);
-    return { figure, root, rows, name };
-  });
-  replace(byId("scatters"), ...figures.map((f) => f.figure));
-  for (const { root, rows, name } of figures) scatter(root, rows, name);
-  calibration(quality);
-}
-
-function scatter(root, rows, name) {
-  const seen = rows.map((r) => r.seen).toSorted((a, b) => a - b);
-  const few = Math.floor(seen.length / 100); // A few extreme values would compress the others: they are drawn at the edge.
-  const range = padded(seen.slice(few, seen.length - few));
-  const plot = axes(root, {
-    x: { label: "measured", ...range },
-    y: { label: "predicted", ...range },
-    description: `${name}: predicted against measured, ${rows.length} designs.`,
-  });
-  plot.add(line([[plot.x(range.low), plot.y(range.low)], [plot.x(range.high), plot.y(range.high)]], "diagonal"));
-  const clipped = (v) => Math.min(Math.max(plot.y(v), plot.top), plot.bottom);
-  const across = (v) => Math.min(Math.max(plot.x(v), plot.left), plot.right);
-  plot.add(svg("path", { class: "grid", d: rows.map((r) => `M${across(r.seen)} ${clipped(r.said - r.std)}V${clipped(r.said + r.std)}`).join("") }));
-  plot.add(dots(rows.map((r) => [across(r.seen), clipped(r.said)]), "good"));
-}
-
-function calibration(quality) {
-  const plot = axes(byId("calibration"), {
-    x: { label: "probability", low: 0, high: 1 },
-    y: { label: "share inside", low: 0, high: 1 },
-    description: `Calibration of ${quality.outputs.length} outputs: ${quality.outputs
-      .map((name, j) => `${name} ${text(quality.covered.at(-1)[j], 2)} inside at ${quality.levels.at(-1)}`)
-      .join(", ")}.`,
-  });
-  plot.add(line([[plot.x(0), plot.y(0)], [plot.x(1), plot.y(1)]], "diagonal"));
-  quality.outputs.forEach((name, j) => {
-    const shares = quality.levels.map((level, i) => [plot.x(level), plot.y(quality.covered[i][j])]);
-    const curve = line([[plot.x(0), plot.y(0)], ...shares], "coverage");
-    curve.append(svg("title", {}, name));
-    plot.add(curve);
-  });
 }

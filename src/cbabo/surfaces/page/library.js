@@ -13,8 +13,8 @@ export class Library {
   constructor(stated, problem, requirements, measured, tuning) {
     const { surrogates } = requirements;
     Object.assign(this, { problem, surrogates, requirements, measured, tuning, price: stated.price, m: stated.theta.shape[0] });
-    this.least = stated.probability - tuning.probability_slack;
-    this.aim = stated.probability;
+    this.ownAim = stated.probability;
+    this.aimAt(stated.probability);
     for (const name of ["theta", "x", "mean", "std", "slope", "curvature", "multipliers", "margin"]) this[name] = decoded(stated[name]);
     this.failures = stated.failure_model ? new Surrogates(stated.failure_model.surrogates, tuning) : null;
     this.d = problem.d;
@@ -59,6 +59,12 @@ export class Library {
       const obeys = problem.region ? problem.region.holds(evaluation.point) : true;
       return { ...own, obeys, value: this.goal * own.z[0] };
     });
+  }
+
+  // Aim at this probability of feasibility.
+  aimAt(probability) {
+    this.aim = probability;
+    this.least = probability - this.tuning.probability_slack;
   }
 
   // For each row of thresholds the design (unit cube), and the evaluation if it is a measured one, or else z and s there.

@@ -1,17 +1,29 @@
 // The explorer: puts the parts together, for a page with a server and for a file without.
 
-import { AnswerPanel, copied, spoken } from "./answer.js";
+import { AnswerPanel } from "./answer.js";
 import { Answers } from "./answers.js";
+import { sayBasis, welcome } from "./basis.js";
+import { DesignPanel } from "./design.js";
 import { byId, el } from "./dom.js";
 import { Embedding } from "./embedding.js";
-import { HistoryPanel, showQuality } from "./history.js";
-import { LimitsPanel } from "./limits.js";
+import { offerExport } from "./export.js";
+import { Explainer } from "./explain.js";
+import { EvaluationsPanel } from "./evaluations.js";
+import { HistoryPanel } from "./history.js";
+import { ParallelPicture } from "./parallel.js";
+import { PickedPanel } from "./picked.js";
+import { PinBoard } from "./pins.js";
+import { calibrationNumbers, showQuality } from "./quality.js";
 import { MeasurePanel, fromRecord } from "./measure.js";
 import { Proposer } from "./propose.js";
 import { RecommendPanel } from "./recommend.js";
+import { LimitRows } from "./rows.js";
+import { byPrice, spoken } from "./sentences.js";
 import { Server } from "./server.js";
+import { offerLink } from "./sharing.js";
 import { State } from "./state.js";
 import { TradeoffPanel } from "./tradeoffs.js";
+import { WaysPanel } from "./ways.js";
 
 const FOLLOW = 1500; // milliseconds between two looks at the study
 const PAUSE_BEFORE_ASKING = 200; // milliseconds of rest before the server's own answer is asked for
@@ -23,7 +35,6 @@ class Explorer {
     this.verified = new Map(); // Answers by limits.
     this.broken = null; // The answer to the present limits that was measured and breaks one of them, with its key.
     this.status = { evaluator: false };
-    this.history = new HistoryPanel();
     this.#build(stated);
     this.load(stated);
   }
@@ -32,34 +43,54 @@ class Explorer {
     const problem = new Answers({ ...stated, map: undefined }).problem;
     this.state = new State(problem, (change) => this.#changed(change));
     this.embedding = new Embedding(this.state);
-    this.limits = new LimitsPanel(this.state);
-    this.panel = new AnswerPanel(problem, (limits) => this.state.set(limits));
-    this.tradeoffs = new TradeoffPanel(this.state);
-    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server));
+    this.rows = new LimitRows(this.state);
+    this.panel = new AnswerPanel(this.state, stated.map?.probability ?? null);
+    this.design = new DesignPanel(problem);
+    this.ways = new WaysPanel(problem, (limits) => this.state.set(limits));
+    this.explainer = new Explainer(this.server, () => this.#changed({ settled: true }));
+    this.tradeoffs = new TradeoffPanel(this.state, (id) => this.picked.pick(id));
+    this.history = new HistoryPanel((id) => this.picked.pick(id));
+    this.picked = new PickedPanel(this.state);
+    this.evaluations = new EvaluationsPanel(problem, stated.study.name, (id) => this.picked.pick(id), () => this.parallel.draw());
+    this.parallel = new ParallelPicture(problem, this.evaluations);
+    this.pins = new PinBoard(this.state, stated.study.name, (limits) => this.answers.one(limits), this.server);
+    byId("pin").onclick = () => this.pins.add(this.panel.answer);
+    const pinned = (limits, note) => this.pins.addAt(limits, note);
+    this.recommend = new RecommendPanel(this.state, (wish) => this.#proposed(wish), Boolean(this.server), pinned);
+    this.#offerExports(stated.study.name);
+    welcome();
     if (this.server) {
       const current = () => Object.fromEntries(problem.movable.map((c, i) => [c.name, this.state.thresholds[i]]));
       this.measure = new MeasurePanel(problem, this.server, current, (record) => this.#remember(record));
     }
     byId("title").textContent = `${stated.study.name} – explorer`;
     document.title = `${stated.study.name} – cbabo explorer`;
-    byId("link").onclick = () => copied(byId("link"), window.location.href);
+    byId("link").onclick = () => offerLink(byId("link"), byId("sharing"));
     byId("theme").onclick = () => {
       const root = document.documentElement;
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       root.dataset.theme = dark ? "light" : "dark";
       this.tradeoffs.redraw();
     };
-    document.addEventListener("keydown", (event) => {
-      if (!(event.ctrlKey || event.metaKey) || event.key !== "z" || event.target.type === "number") return;
-      event.preventDefault();
-      this.state.undo();
-    });
+    document.addEventListener("keydown", (event) => this.#key(event));
     let waiting = 0;
     const sizes = new ResizeObserver(() => {
       clearTimeout(waiting);
       waiting = setTimeout(() => this.answers.known && this.#redraw(), 60);
     });
-    for (const id of ["curve", "map-frame", "timeline", "scatters"]) sizes.observe(byId(id));
+    for (const id of ["curve", "map", "timeline", "scatters", "multiples", "parallel"]) sizes.observe(byId(id));
+  }
+
+  // Undo and redo, but not in a field, which has its own.
+  #key(event) {
+    const isField = event.target.matches?.("textarea, input:not([type=range], [type=checkbox])");
+    if (!(event.ctrlKey || event.metaKey) || isField) return;
+    const pressed = event.key.toLowerCase();
+    const redo = pressed === "y" || (pressed === "z" && event.shiftKey);
+    if (pressed !== "z" && pressed !== "y") return;
+    event.preventDefault();
+    if (redo) this.state.redo();
+    else this.state.undo();
   }
 
   // Take a document, the first or a newer one.
@@ -68,6 +99,7 @@ class Explorer {
     this.answers = new Answers(stated);
     this.answers.revision = stated.revision ?? 0;
     this.exact = null;
+    this.explainer.forget();
     document.querySelector("main").hidden = !this.answers.known;
     const versions = Object.entries(stated.study.versions).map(([name, version]) => `${name} ${version}`);
     byId("versions").textContent = `seed ${stated.study.seed} · ${versions.join(" · ")}`;
@@ -85,13 +117,14 @@ class Explorer {
   #redraw() {
     this.#changed({ settled: true });
     this.tradeoffs.redraw();
-    showQuality(this.answers.problem, this.stated.quality);
+    showQuality(this.answers.problem, this.stated.quality, this.stated.audit);
   }
 
   // Several movements within a frame are one picture.
   #changed({ settled }) {
-    this.limits.update();
+    this.rows.update();
     this.tradeoffs.pause();
+    this.explainer.moved(this.#keyOf(this.state.thresholds));
     this.settled ||= settled;
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -102,23 +135,65 @@ class Explorer {
 
   #draw(settled) {
     if (!this.answers.known) return;
-    const { thresholds } = this.state;
-    const key = String(thresholds);
+    const { thresholds, probability } = this.state;
+    const key = this.#keyOf(thresholds);
+    const own = probability === null || probability === this.answers.aim;
+    if (this.answers.aimAt(probability)) this.tradeoffs.forget();
     if (this.broken?.key !== key) this.broken = null; // Back here, the newer model's prediction is shown.
-    const answer = this.verified.get(key) ?? (this.broken ?? this.#exactAt(key))?.answer ?? this.answers.one(thresholds);
-    answer.closest ??= () => this.answers.closest(thresholds);
+    const known = own ? (this.verified.get(key) ?? this.broken?.answer) : null;
+    const answer = known ?? this.#exactAt(key)?.answer ?? this.answers.one(thresholds);
     if (settled) {
       this.#ask(key, thresholds);
       this.embedding.tell();
+      this.explainer.rest(this.answers, answer, key, own);
     }
+    const insight = this.explainer.at(key);
     const standings = this.answers.standings(answer);
-    this.panel.update(answer, standings, this.answers.nearest(answer.point), settled);
-    this.tradeoffs.update(this.answers, answer);
+    this.panel.update(answer, this.#deciding(standings, insight), insight?.conflict ? this.#names(insight.conflict.limits) : null);
+    this.rows.predict(standings, answer, insight);
+    this.design.update(answer, this.answers.nearest(answer.point));
+    this.ways.update(answer, insight);
+    this.tradeoffs.update(this.answers, answer, insight);
     this.recommend.update();
-    this.measure?.update(this.status, answer);
-    if (settled) this.history.update(this.answers, thresholds);
+    this.measure?.update(this.status, answer, own);
+    if (settled) this.#update(answer);
     clearTimeout(this.speaking);
     this.speaking = setTimeout(() => (byId("spoken").textContent = spoken(this.answers.problem, answer, standings)), PAUSE);
+  }
+
+  // What follows when the limits rest.
+  #update(answer) {
+    const { answers, status } = this;
+    this.history.update(answers, answer.thresholds);
+    this.evaluations.update(answers, answer.thresholds);
+    this.parallel.update(answers, answer);
+    this.picked.update(answers);
+    sayBasis(answers.measured, status.complete ?? answers.measured.length, status.learning);
+  }
+
+  #offerExports(name) {
+    const { curves, maps, multiples } = this.tradeoffs;
+    offerExport(byId("curve-tools"), `${name} trade-off`, () => byId("curve"), () => curves.numbers());
+    offerExport(byId("map-tools"), `${name} map`, () => byId("map"), () => maps.numbers());
+    offerExport(byId("multiples-tools"), `${name} trade-offs`, null, () => multiples.numbers());
+    offerExport(byId("timeline-tools"), `${name} evaluations in order`, () => byId("timeline"), () => this.history.numbers());
+    offerExport(byId("quality-tools"), `${name} calibration`, () => byId("calibration"), () => calibrationNumbers(this.stated.quality));
+  }
+
+  // What an answer depends on: limits, the probability aimed at, and the model.
+  #keyOf(thresholds) {
+    const { probability } = this.state;
+    return probability === null ? String(thresholds) : `${thresholds}@${probability}`;
+  }
+
+  #names(indices) {
+    return indices.map((i) => this.answers.problem.movable[i].name);
+  }
+
+  // The limits that bind: those that cost something, the dearest first, or, before prices are known, those whose output is close to them.
+  #deciding(standings, insight) {
+    if (insight?.prices.some((price) => price)) return this.#names(byPrice(this.answers.problem, insight.prices));
+    return [...new Set(standings.filter((s) => s.standing === "active").map((s) => s.constraint.name))];
   }
 
   #exactAt(key) {
@@ -129,11 +204,12 @@ class Explorer {
   #ask(key, thresholds) {
     clearTimeout(this.asking);
     if (!this.server || this.answers.map.network || this.exact?.key === key) return;
+    const { probability } = this.state;
     this.asking = setTimeout(async () => {
       const { problem } = this.answers;
       const limits = Object.fromEntries(problem.movable.map((c, i) => [c.name, thresholds[i]]));
-      const record = await this.server.post("predict", { thresholds: limits }).catch(() => null); // then the map's stays
-      if (record === null || String(this.state.thresholds) !== key) return;
+      const record = await this.server.post("predict", { thresholds: limits, ...(probability && { probability }) }).catch(() => null); // then the map's stays
+      if (record === null || this.#keyOf(this.state.thresholds) !== key) return;
       this.exact = { key, answer: fromRecord(problem, record) };
       this.#changed({ settled: true });
     }, PAUSE_BEFORE_ASKING);
@@ -170,7 +246,8 @@ class Explorer {
           if (!this.verified.has(String(answer.thresholds))) this.#remember(record);
         }
         if (status.revision !== this.stated.revision) this.load(await this.server.get("document"));
-        else this.measure.update(status, this.panel.answer ?? { status: "predicted" });
+        else if (this.answers.known) sayBasis(this.answers.measured, status.complete, status.learning);
+        if (status.revision === this.stated.revision) this.measure.update(status, this.panel.answer ?? { status: "predicted" }, this.measure.own);
       } catch (error) {
         notice(error.message);
       }

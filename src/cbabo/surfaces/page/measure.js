@@ -1,7 +1,8 @@
 // Spending evaluations on an answer: by the server's evaluator in the background, or by hand through a form.
 
-import { isMeasured } from "./answer.js";
 import { byId, el, replace } from "./dom.js";
+import { isMeasured } from "./sentences.js";
+import { tokenForm } from "./token.js";
 
 const EVERY = 400; // milliseconds between two looks at a job
 
@@ -15,15 +16,17 @@ export class MeasurePanel {
     byId("actions").append(this.verify, this.improve, this.hand);
   }
 
-  // status: what the server last said; answer: the present one.
-  update(status, answer) {
+  // status: what the server last said; answer: the present one; own: whether it aims at the study's own probability, as what is spent does.
+  update(status, answer, own = true) {
     const { evaluator } = status;
+    this.own = own;
     const measured = isMeasured(answer);
     this.verify.hidden = this.improve.hidden = !evaluator;
     this.hand.hidden = evaluator || this.form !== null;
-    this.verify.disabled = this.busy || measured;
-    this.improve.disabled = this.busy || !measured;
-    this.verify.title = "one evaluation of this design";
+    this.verify.disabled = this.busy || measured || !own;
+    this.improve.disabled = this.busy || !measured || !own;
+    this.hand.disabled = !own;
+    this.verify.title = this.hand.title = own ? "one evaluation of this design" : "aim at the study’s own probability to measure: evaluations are spent on its answer";
     this.improve.title = measured ? "one more evaluation, close by" : "verify first";
   }
 
@@ -98,16 +101,9 @@ export class MeasurePanel {
       replace(byId("measure"), el("p", { class: "worse", role: "alert" }, error.message), this.form);
       return;
     }
-    const field = el("input", { name: "token", autocomplete: "off", "aria-label": "token" });
-    const ask = el("form", { id: "token-form" }, el("p", {}, "Spending needs the token that cbabo serve printed when it started."),
-      el("label", {}, "token", field, el("span")), el("div", { class: "buttons" }, el("button", { type: "submit" }, "Use it")));
-    ask.onsubmit = (event) => {
-      event.preventDefault();
-      this.server.token = field.value;
-      again();
-    };
+    const ask = tokenForm(this.server, again);
     replace(byId("measure"), ask, this.form);
-    field.focus();
+    ask.querySelector("input").focus();
   }
 }
 

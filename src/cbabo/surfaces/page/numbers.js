@@ -65,6 +65,32 @@ export function general(value, digits = 6) {
   return `${bare(mantissa)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
+// A number beside its standard deviation: no digit behind the second one of the deviation, and five significant ones at most.
+export function certain(value, std, most = 5) {
+  if (!Number.isFinite(value)) return "–";
+  if (!(std > 0)) return short(value, most);
+  const size = Math.abs(value);
+  const places = Math.min(1 - Math.floor(Math.log10(std)), size > 0 ? Math.max(most - 1 - Math.floor(Math.log10(size)), 0) : Infinity);
+  if (places > 8 || size >= 1e7 || std >= 1e7) return text(value, most);
+  const step = 10 ** -places;
+  const shown = places < 0 ? String(Math.round(value / step) * step) : value.toFixed(places);
+  return (Number(shown) === 0 ? shown.replace("-", "") : shown).replace("-", "−");
+}
+
+// The deviation of such a number: " ± 0.12", or that it is smaller than the last digit that is shown; nothing where it is known exactly.
+// floor: the least deviation that digits tell.
+export function spread(value, std, floor = 0) {
+  if (!(std > 0)) return "";
+  const shown = certain(value, Math.max(std, floor)).split(".")[1] ?? "";
+  const last = 10 ** -shown.length;
+  return std < last ? ` ± <${last.toFixed(shown.length)}` : ` ± ${text(std, 2)}`;
+}
+
+// A number as it was stated: nothing is rounded away.
+export function stated(value) {
+  return String(Number(value.toPrecision(15))).replace("-", "−");
+}
+
 export function withUnit(value, unit, digits = 4) {
   return unit ? `${text(value, digits)} ${unit}` : text(value, digits);
 }

@@ -1,19 +1,20 @@
 // Plots in SVG, small enough to be drawn anew while a slider moves.
 
-import { svg } from "./dom.js";
+import { el, svg } from "./dom.js";
 import { ticks } from "./numbers.js";
 
 const MARGIN = { left: 52, right: 14, top: 22, bottom: 36 };
 
-// Draws axes into an <svg> and returns where data go: {x, y, draw, width, height}.
-// spec: {x: {label, low, high}, y: {label, low, high}, title, description}
+// Draws axes into an <svg> and returns where data go: {x, y, left, right, top, bottom, add}.
+// spec: {x: {label, low, high}, y: {label, low, high}, description, margin}
 export function axes(root, spec) {
   const width = root.clientWidth || 480;
   const height = root.clientHeight || 300;
   root.setAttribute("viewBox", `0 0 ${width} ${height}`);
   root.setAttribute("role", "img");
   root.setAttribute("aria-label", spec.description);
-  const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
+  const margin = { ...MARGIN, ...spec.margin };
+  const [left, right, top, bottom] = [margin.left, width - margin.right, margin.top, height - margin.bottom];
   const x = (v) => left + ((v - spec.x.low) / (spec.x.high - spec.x.low)) * (right - left);
   const y = (v) => bottom - ((v - spec.y.low) / (spec.y.high - spec.y.low)) * (bottom - top);
   const marks = svg("g", { class: "axes", "aria-hidden": "true" });
@@ -68,6 +69,16 @@ export function padded(values, share = 0.06, least = 0) {
   const needed = high > low ? share * (high - low) : Math.abs(low) * 0.1 || 1;
   const margin = Math.max(needed, 0.5 * (least - (high - low)));
   return { low: low - margin, high: high + margin };
+}
+
+// An entry of a plot's key.
+export function key(kind, words) {
+  return el("span", {}, el("i", { class: `swatch ${kind}` }), words);
+}
+
+// What an axis says: a name, how it is limited, and its unit.
+export function labelled(name, unit, symbol = "") {
+  return `${name}${symbol && ` ${symbol}`}${unit && ` [${unit}]`}`;
 }
 
 function pathOf(points) {

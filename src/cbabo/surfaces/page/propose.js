@@ -1,12 +1,15 @@
-// Recommended limits, found here: candidates around the present limits, then rounds around the best so far, as Python's.
+// Recommended limits, found here. From solved thresholds they move in round steps, as Python's; from a network, or where no round
+// step can be met, they are found among candidates around the present limits, then in rounds around the best so far.
 //
 // Limits are normalised: 0 strictest, 1 most relaxed. What is asked of a limit is -1 (tighten), 0 (lock) or +1 (loosen). The
 // draws are not Python's, so that proposals differ a little from those of `cbabo recommend`; their scores hardly do.
 
 import { general } from "./numbers.js";
+import { StepSearch } from "./stepwise.js";
 
 const SLICE = 16; // Candidates that are answered together.
 const TURN = 20; // Milliseconds after which the page may draw.
+const ALTERNATIVES = 3;
 const ASKED = { tighten: -1, lock: 0, loosen: 1 };
 const NOT_FOLLOWED = "no limits that follow all intents are predicted to be feasible; these move some of them the other way";
 
@@ -25,19 +28,36 @@ export class Proposer {
     this.directions = names.map((name) => ASKED[intents[name] ?? "lock"]);
     const notes = this.#stuck();
     this.random = generator(1);
+    const stepped = this.answers.map.library ? await this.#inSteps(now) : [];
+    if (stepped.length) return this.#record(now, stepped[0].thresholds, intents, notes, stepped.slice(1));
     const [first, ...later] = this.#sizes();
-    let candidates = await this.#judged([this.base, ...this.#first(first)]);
+    let candidates = await this.judged([this.base, ...this.#first(first)]);
     this.present = candidates.shift();
     if (!candidates.some((c) => c.feasible)) throw new Error(this.#why(now));
     for (const [i, size] of later.entries()) {
       const { ranked, followed } = this.#ranked(candidates);
-      candidates = candidates.concat(await this.#judged(this.#around(ranked, followed, i + 1, size)));
+      candidates = candidates.concat(await this.judged(this.#around(ranked, followed, i + 1, size)));
     }
     const { ranked, followed, unit } = this.#ranked(candidates);
     const theta = later.length ? await this.#withoutUseless(ranked[0], unit) : ranked[0].theta;
     const natural = this.problem.fromTheta(theta);
     const after = theta.map((t, i) => (t === this.base[i] ? now[i] : natural[i])); // To the last bit where nothing moved.
     return this.#record(now, after, intents, followed ? notes : [...notes, NOT_FOLLOWED]);
+  }
+
+  // Proposals in round steps, best first.
+  async #inSteps(now) {
+    [this.present] = await this.judged([this.base]);
+    return new StepSearch(this, now).propose(1 + ALTERNATIVES);
+  }
+
+  // How far a limit may move, and how far two proposals must differ in some limit, normalised.
+  get furthest() {
+    return this.tuning.furthest * this.settings.range;
+  }
+
+  get apart() {
+    return this.tuning.different * this.settings.range;
   }
 
   // How many candidates are tried at first and in each further round.
@@ -73,15 +93,15 @@ export class Proposer {
   async #withoutUseless(best, unit) {
     let kept = best;
     for (const [i, t] of this.base.entries()) {
-      const [back] = await this.#judged([kept.theta.with(i, t)]);
-      back.score = this.#score(back);
-      if (back.feasible && back.score >= kept.score - unit && (this.#follows(back.theta) || !this.#follows(kept.theta))) kept = back;
+      const [back] = await this.judged([kept.theta.with(i, t)]);
+      back.score = this.score(back);
+      if (back.feasible && back.score >= kept.score - unit && (this.follows(back.theta) || !this.follows(kept.theta))) kept = back;
     }
     return kept.theta;
   }
 
   // Candidates with what is predicted of them.
-  async #judged(thetas) {
+  async judged(thetas) {
     const found = [];
     let begun = performance.now();
     for (let i = 0; i < thetas.length; i += SLICE) {
@@ -131,9 +151,9 @@ export class Proposer {
   // Feasible candidates, best first, those that follow all intents before all others; of equals that which changes less.
   #ranked(candidates) {
     const feasible = candidates.filter((c) => c.feasible);
-    const follow = feasible.filter((c) => this.#follows(c.theta));
+    const follow = feasible.filter((c) => this.follows(c.theta));
     const some = follow.length ? follow : feasible;
-    some.forEach((c) => (c.score ??= this.#score(c)));
+    some.forEach((c) => (c.score ??= this.score(c)));
     let [least, most] = [Infinity, -Infinity];
     for (const { score } of some) [least, most] = [Math.min(least, score), Math.max(most, score)];
     const unit = Math.max(most - least, 1) * this.tuning.equal;
@@ -143,7 +163,7 @@ export class Proposer {
 
   // Locked limits are equal; those to be tightened become tighter by more than a little, if they can; those that may be loosened
   // do not become tighter.
-  #follows(theta) {
+  follows(theta) {
     const least = this.tuning.least_tightening * this.settings.range;
     return theta.every((t, i) => {
       const delta = t - this.base[i];
@@ -152,7 +172,7 @@ export class Proposer {
     });
   }
 
-  #score({ theta, value }) {
+  score({ theta, value }) {
     const { objective, reward, barrier } = this.settings;
     const { allowance, allowance_share } = this.tuning;
     let [tightened, relaxed, excessive] = [0, 0, 0];
@@ -165,10 +185,13 @@ export class Proposer {
     return objective * (this.present.value - value) + reward * (tightened - excessive) - barrier * relaxed;
   }
 
-  #record(now, after, intents, warnings) {
+  // alternatives: in round steps; null where the proposal is not.
+  #record(now, after, intents, warnings, alternatives = null) {
     const { movable, goal } = this.problem;
     const singly = after.map((value, i) => now.with(i, value));
-    const [before, chosen, ...alone] = this.answers.many([now, after, ...singly]);
+    const others = (alternatives ?? []).map((other) => other.thresholds);
+    const [before, chosen, ...rest] = this.answers.many([now, after, ...singly, ...others]);
+    const alone = rest.slice(0, singly.length);
     const gain = (answer) => goal * (before.mean[0] - answer.mean[0]);
     return {
       objective_before: before.mean[0],
@@ -182,6 +205,13 @@ export class Proposer {
         before: now[i],
         after: after[i],
         effect: gain(alone[i]),
+      })),
+      rounded: alternatives !== null,
+      alternatives: others.map((limits, i) => ({
+        objective_after: rest[singly.length + i].mean[0],
+        improvement: gain(rest[singly.length + i]),
+        probability_feasible: rest[singly.length + i].probability,
+        limits: Object.fromEntries(movable.map((c, j) => [c.name, limits[j]])),
       })),
     };
   }

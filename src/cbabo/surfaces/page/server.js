@@ -22,18 +22,21 @@ export class Server {
 
   get = (path) => this.#ask(path, {});
 
-  post = (path, body) =>
+  // signal: of an AbortController, to give up.
+  post = (path, body, signal = null) =>
     this.#ask(path, {
       method: "POST",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.token}` },
       body: JSON.stringify(body),
+      signal,
     });
 
   async #ask(path, options) {
     let response;
     try {
       response = await fetch(`/api/${path}`, { cache: "no-store", ...options });
-    } catch {
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
       throw new Error("the server does not answer; is cbabo serve still running?");
     }
     const content = await response.json().catch(() => ({}));

@@ -1,6 +1,7 @@
 // The limits that are shown, how they came about, and their address.
 
-const UNDO = 200;
+const UNDO = 200; // changes that can be undone
+const TOGETHER_WITHIN = 800; // milliseconds: key presses on one limit that follow each other so quickly are one change
 
 export class State {
   // problem: the Problem; changed: called after every change with {settled}: whether the movement has ended.
@@ -8,29 +9,27 @@ export class State {
     this.problem = problem;
     this.changed = changed;
     this.past = [];
+    this.future = [];
     this.settled = null;
     this.moved = 0; // the limit that was moved last
+    this.pressed = { index: null, time: -Infinity }; // the limit that was moved last by a key, and when
+    this.intents = problem.movable.map(() => "lock");
     this.#read();
-    window.addEventListener("hashchange", () => {
-      this.#read();
-      this.changed({ settled: true });
-    });
+    window.addEventListener("popstate", () => this.#went());
   }
 
-  // Move one limit; settled: the user let go.
-  move(index, value, settled = true) {
+  // Move one limit; settled: the user let go; byKey: one of several key presses, perhaps.
+  move(index, value, settled = true, byKey = false) {
     this.moved = index;
-    this.set(this.thresholds.map((t, i) => (i === index ? value : t)), settled);
+    const now = performance.now();
+    const together = byKey && this.pressed.index === index && now - this.pressed.time < TOGETHER_WITHIN;
+    this.pressed = byKey ? { index, time: now } : { index: null, time: -Infinity };
+    this.#take(this.thresholds.with(index, value), settled, together);
   }
 
   set(thresholds, settled = true) {
-    if (this.settled === null) this.settled = this.thresholds;
-    this.thresholds = thresholds;
-    if (settled) {
-      this.#remember();
-      this.#write();
-    }
-    this.changed({ settled });
+    this.pressed.index = null;
+    this.#take(thresholds, settled, false);
   }
 
   // The limit along which the curve is drawn: a chosen one, or the one that was moved last.
@@ -41,52 +40,91 @@ export class State {
   // Choose what a plot shows: curve (null: the limit that moves), first or second, by index.
   look(what, index) {
     this.views[what] = index;
-    this.#write();
+    this.#write("replace");
+    this.changed({ settled: true });
+  }
+
+  // Choose the probability of feasibility to aim at; null: the study's own.
+  aim(probability) {
+    this.probability = probability;
+    this.#write("push");
     this.changed({ settled: true });
   }
 
   undo() {
-    const before = this.past.pop();
-    if (!before) return;
-    this.thresholds = before;
+    this.#step(this.past, this.future);
+  }
+
+  redo() {
+    this.#step(this.future, this.past);
+  }
+
+  // together: this change is one with the last one.
+  #take(thresholds, settled, together) {
+    this.settled ??= this.thresholds;
+    this.thresholds = thresholds;
+    if (settled) {
+      const before = this.settled;
+      this.settled = null;
+      if (before.some((t, i) => t !== thresholds[i])) {
+        if (!together) this.past = [...this.past.slice(-UNDO), before];
+        this.future = [];
+        this.#write(together ? "replace" : "push");
+      }
+    }
+    this.changed({ settled });
+  }
+
+  #step(from, to) {
+    const next = from.pop();
+    if (!next) return;
+    to.push(this.thresholds);
+    this.thresholds = next;
     this.settled = null;
-    this.#write();
+    this.#write("push");
     this.changed({ settled: true });
   }
 
-  // Put what was shown before the present movement on the pile.
-  #remember() {
-    const before = this.settled ?? this.thresholds;
+  // The browser went back or forward, or somebody changed the address.
+  #went() {
+    const before = this.thresholds;
+    this.#read();
+    if (before.some((t, i) => t !== this.thresholds[i])) {
+      this.past.push(before);
+      this.future = [];
+    }
     this.settled = null;
-    if (before.every((t, i) => t === this.thresholds[i])) return;
-    this.past = [...this.past.slice(-UNDO), before];
+    this.changed({ settled: true });
   }
 
   #read() {
     const stated = new URLSearchParams(window.location.hash.slice(1));
     const { movable } = this.problem;
-    const before = this.thresholds;
     this.thresholds = movable.map((c) => {
       const value = Number(stated.get(`at.${c.name}`) || NaN);
       return Number.isFinite(value) ? value : c.nominal;
     });
-    if (before && before.some((t, i) => t !== this.thresholds[i])) this.past.push(before);
-    const index = (key, otherwise) => {
+    const index = (key) => {
       const found = movable.findIndex((c) => c.name === stated.get(key));
-      return found < 0 ? otherwise : found;
+      return found < 0 ? null : found;
     };
-    this.views = { curve: index("curve", null), first: index("first", 0), second: index("second", Math.min(1, movable.length - 1)) };
+    this.views = { curve: index("curve"), first: index("first"), second: index("second") };
+    const probability = Number(stated.get("probability"));
+    this.probability = probability > 0 && probability < 1 ? probability : null;
   }
 
-  #write() {
+  // how: "push" makes an entry in the browser's history, so that Back leads to what was before; "replace" makes none.
+  #write(how) {
     if (window.location.protocol === "about:") return; // A page inside another one, made of a text, has no address.
-    window.history.replaceState(null, "", this.link());
+    if (how === "push") window.history.pushState(null, "", this.link());
+    else window.history.replaceState(null, "", this.link());
   }
 
   link() {
     const { movable } = this.problem;
     const stated = new URLSearchParams(movable.map((c, i) => [`at.${c.name}`, String(this.thresholds[i])]));
     for (const [what, index] of Object.entries(this.views)) if (index !== null) stated.set(what, movable[index].name);
+    if (this.probability !== null) stated.set("probability", String(this.probability));
     return `#${stated}`;
   }
 }

@@ -25,6 +25,17 @@ export class Pieces {
   }
 }
 
+// Work written as a generator, which yields where the page may draw; shown is called with what it returns.
+export function generated(steps, shown, turn = 10) {
+  let result;
+  const piece = () => {
+    const { done, value } = steps.next();
+    if (done) result = value;
+    return !done;
+  };
+  return new Pieces(piece, (done) => done && shown(result), turn);
+}
+
 // 0 .. count - 1, ends first, then ever finer: any beginning of it is spread evenly.
 export function coarseFirst(count) {
   const order = [0, count - 1];

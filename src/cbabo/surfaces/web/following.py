@@ -20,6 +20,7 @@ from cbabo.model import Model
 from cbabo.study.modelcache import cached_model, keep_model, kept_convergence
 from cbabo.study.study import Study
 from cbabo.surfaces.document import document, empty_document
+from cbabo.surfaces.records import audit_text
 from cbabo.surfaces.web.turns import Turns
 
 _LOG = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Follower:
         self._rows, self._next_look = study.evaluations, 0.0
         self._learner: threading.Thread | None = None
         self._next_learning = 0.0
+        self._is_run = self._run_has_ended = False
         self.reading = self._read(self._rows)
 
     @property
@@ -70,7 +72,10 @@ class Follower:
                 took = time.monotonic() - now
                 self._next_look = now + took + max(_LOOK, _SHARE * took)
                 self._look_for_convergence()
-            if self._rows != self.reading.evaluations and not self.learning and now >= self._next_learning:
+                self._look_for_the_end()
+            due = self._run_has_ended or now >= self._next_learning
+            if self._rows != self.reading.evaluations and not self.learning and due:
+                self._run_has_ended = False
                 self._learner = threading.Thread(target=self._learn, args=(self._rows,), daemon=True)
                 self._learner.start()
             return self._rows
@@ -80,6 +85,11 @@ class Follower:
         reading = self.reading
         if reading.convergence is None and reading.model is not None and self._rows == reading.evaluations:
             self.reading = replace(reading, convergence=kept_convergence(self.study))
+
+    def _look_for_the_end(self) -> None:
+        """Do not rest before the model of a run that has ended: it is the last one for now."""
+        was, self._is_run = self._is_run, self.study.optimiser is not None
+        self._run_has_ended = self._run_has_ended or (was and not self._is_run)
 
     def forget(self) -> None:
         """Read the study again on the next request, because this server has changed it."""
@@ -120,7 +130,7 @@ class Follower:
             empty = empty_document(study.problem, study.name, study.seed, rows.rows)
             return _reading(rows, None, str(error), empty, None)
         moves = kept_convergence(study)
-        reading = _reading(rows, model, None, document(model, study.name, moves), moves)
+        reading = _reading(rows, model, None, document(model, study.name, moves, audit_text(study)), moves)
         keep_model(study, model)
         return reading
 
