@@ -68,7 +68,7 @@ TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)
 
 def main() -> int:
     """Build the site and return the exit code of Sphinx."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build" / "site"
     for part in ("source", "html", "doctrees"):  # A second build would not repeat the warnings of unchanged pages.
         shutil.rmtree(folder / part, ignore_errors=True)
     collect(folder / "source")

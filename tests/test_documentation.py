@@ -50,9 +50,10 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in DOCS.rglob("*")}
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "old.html").write_text("what an earlier build has left")
-    command = [sys.executable, str(ROOT / "scripts" / "build_site.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    command = [sys.executable, str(ROOT / "scripts" / "build_site.py"), "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "html" / "index.html").as_uri() in done.stdout
     assert {path: path.stat().st_mtime_ns for path in DOCS.rglob("*")} == before
     for name in ("index", "start", "howto/trust", "reference/rest", "benchmarks/index", "changelog"):
         assert (tmp_path / "html" / f"{name}.html").is_file()
