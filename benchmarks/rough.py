@@ -145,7 +145,7 @@ class Unit:
         spent, last = 0.0, self.evaluations[-1]
         for budget in self.evaluations:
             began = time.perf_counter()
-            study.run(mine.evaluator(self.seed), budget=budget, in_process=True)
+            study.run(mine.evaluator(self.seed), budget=budget, in_process=True, stop_after_failures=budget)
             model = study.model()
             spent += time.perf_counter() - began
             failed = len(study.evaluations.failed)
