@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cbabo import Model, Problem, problems
+from cbabo import Constraint, Model, Objective, Problem, Real, Settings, Study, problems
 from cbabo.answering.refine import measured_answer
 from cbabo.domain.evaluations import Evaluation
 from cbabo.domain.query import Query
@@ -143,6 +144,24 @@ def test_the_same_again_is_the_same(model: Model) -> None:
 
 
 # ---- failures
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 4])
+def test_without_noise_a_refinement_answers_with_what_was_measured(evaluations: int) -> None:
+    """The limit never binds, so that a prediction is always a little better, and was returned instead."""
+    problem = Problem(
+        "calm", [Real("a", 0.0, 1.0), Real("b", 0.0, 1.0)], Objective("f"), [Constraint("c", "<=", low=2.0, high=3.0)]
+    )
+
+    def simulate(point: dict[str, float]) -> dict[str, float]:
+        a, b = point["a"], point["b"]
+        return {"f": math.cosh(2.0 * (a - 0.3123)) + math.cosh(3.0 * (b - 0.6177)), "c": a + b}
+
+    study = Study.create(problem, "sqlite://", settings=Settings.default().replace(library=16))
+    study.run(simulate, budget=20, in_process=True)
+    answer = study.refine({"c": 2.5}, simulate, evaluations, in_process=True)
+    assert answer.status == "verified"
+    assert answer.objective.mean == simulate(dict(answer.point))["f"]
 
 
 def test_when_everything_fails_the_prediction_is_returned_with_a_warning(model: Model) -> None:

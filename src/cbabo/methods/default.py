@@ -173,15 +173,15 @@ class DefaultMethod:
         after = fitted.conditioned(measured)
         if not measured and not known:
             return Refinement(after, None, spent, notes)
-        several = len(measured) > (1 if fitted.posterior.all_exact else 0)
-        trusted = several and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
+        noisy = bool(measured) and not fitted.posterior.all_exact
+        trusted = noisy and largest_error(fitted.posterior, measured[-1]) <= TUNING.largest_error
         return Refinement(after, self._best(after, query, measured, aim, trusted=trusted), spent, notes)
 
     def _best(self, fitted: Fitted, query: Query, made: Sequence[Evaluation], aim: float, *, trusted: bool) -> Designs:
         """Return the answer of a refinement: the incumbent, or a prediction that is clearly better, or the best that was tried.
 
-        trusted: whether a prediction may be returned: only if the last evaluation was predicted well, and not after a single one
-        without noise, because people want to know how that design did.
+        trusted: whether a prediction may be returned: only where outputs are noisy, so that one measurement proves little, and if
+        the last evaluation was predicted well. Without noise a refinement answers with what was measured.
         """
         with one_thread():
             incumbent = fitted.solver.incumbent(query, aim)
