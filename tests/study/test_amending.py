@@ -235,7 +235,7 @@ def test_whoever_opened_the_study_before_sees_it(study: Study, beam: Problem, ur
 
 
 def test_exist_ok_names_what_differs(study: Study, beam: Problem, url: str) -> None:
-    with pytest.raises(StudyError, match=r"another problem; constraint 'stress': high 9 -> 12; amend the study by"):
+    with pytest.raises(StudyError, match=r"a different problem; constraint 'stress': high 9 -> 12; amend the study by"):
         Study.create(with_limit(beam, "stress", high=12.0), url, settings=SETTINGS)
 
 
