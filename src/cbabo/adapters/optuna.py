@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -135,11 +136,9 @@ def _storage(optuna: Any, url: str, *, create: bool) -> Any:
             "optuna: expected optuna://STORAGE::NAME, such as optuna://sqlite:///trials.db::truss, got no storage"
         )
     file = re.sub(r"^sqlite:///", "", url)
-    if not create and (url.startswith("sqlite:///") or "://" not in url):
-        from pathlib import Path
-
-        if not Path(file).is_file():
-            raise InputError(f"optuna: there is no file {file}; check the path")
+    is_file = url.startswith("sqlite:///") or "://" not in url
+    if not create and is_file and not Path(file).is_file():
+        raise InputError(f"optuna: there is no file {file}; check the path")
     if "://" in url:
         return optuna.storages.RDBStorage(url)
     return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(url))

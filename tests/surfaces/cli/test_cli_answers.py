@@ -238,7 +238,7 @@ def test_explain_says_what_conflicts(cli: Any, learned: str) -> None:
     [
         (("--at", "stress=much"), "--at: stress must be a number, got 'much'"),
         (("--cost", "stress=much"), "--cost: stress must be a number, got 'much'"),
-        (("--cost", "size=1"), "ways_out: unknown limit 'size' in costs; expected one of stress, frequency"),
+        (("--cost", "size=1"), "--cost: unknown limit 'size'; expected stress, frequency"),
         (("--cost", "stress"), "--cost: expected name=value, each name once, got 'stress'"),
     ],
 )

@@ -102,6 +102,9 @@ def explain(
     opened = open_study(study)
     thresholds = read_thresholds(opened.problem, at)
     costs = {name: _number(name, text, "--cost") for name, text in pairs(cost, "--cost").items()}
+    unknown = [name for name in costs if name not in opened.problem.box.names]
+    if unknown:
+        raise InputError(f"--cost: unknown limit {unknown[0]!r}; expected {', '.join(opened.problem.box.names)}")
     model = cached_model(opened)
     found = model.explain(thresholds, costs=costs, count=ways)
     keep_model(opened, model)
